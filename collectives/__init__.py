@@ -1,0 +1,1 @@
+"""Collective operations: the library's own, and those offloaded to DPUs."""

@@ -1,0 +1,1 @@
+"""The native loop, samples, statistics, records, and point-to-point benchmarks."""

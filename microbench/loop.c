@@ -1,0 +1,103 @@
+/* The timed path of every benchmark. An iteration is a constant list of calls, and reading the clock is one of them.
+   Compiled without MPI and without Python: functions, handles and buffers arrive as 64-bit words at run time, which
+   is the calling rule of the 64-bit Linux ABIs and not of ISO C (microbench/engine.py refuses other platforms).
+   A leaf call returns 0, or a negative errno, so that it cannot be taken for an MPI error class. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <stdint.h>
+#include <time.h>
+
+typedef intptr_t W;
+typedef struct { void *fn; W n, a[14]; } Call;      /* fn(a[0], ..., a[n-1]), an int; 0 is success. 128 bytes */
+typedef int F7(W, W, W, W, W, W, W);
+typedef int F13(W, W, W, W, W, W, W, W, W, W, W, W, W);
+typedef int Test(W request, int *flag, W status);
+
+/* at[0]: the call in progress, -1 when none is; at[1]: the iteration. A watchdog thread reads them. */
+int fb_loop(const Call *calls, int64_t n, int64_t iterations, volatile int64_t *at) {
+  for (int64_t i = 0; i < iterations; i++) {
+    at[1] = i;
+    for (int64_t k = 0; k < n; k++) {
+      const W *a = calls[k].a;
+      at[0] = k;
+      int rc = calls[k].n <= 7
+        ? ((F7 *)calls[k].fn)(a[0], a[1], a[2], a[3], a[4], a[5], a[6])
+        : ((F13 *)calls[k].fn)(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12]);
+      if (rc) return rc;
+    }
+  }
+  at[0] = -1;
+  return 0;
+}
+
+static inline int64_t now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+/* Write the time to *next and advance it. */
+int fb_stamp(int64_t **next) {
+  *(*next)++ = now_ns();
+  return 0;
+}
+
+/* Fixed work in registers: a chain of dependent multiply-adds that the compiler may neither drop nor shorten. */
+int fb_work(int64_t steps) {
+  uint64_t x = 1;
+  for (int64_t i = 0; i < steps; i++) {
+    x = x * UINT64_C(6364136223846793005) + 1;
+    __asm__ volatile("" : "+r"(x));
+  }
+  return 0;
+}
+
+/* Fixed work on memory: add 1 to every word of a buffer, `passes` times. */
+int fb_stream(volatile int64_t *words, int64_t n, int64_t passes) {
+  for (int64_t p = 0; p < passes; p++)
+    for (int64_t i = 0; i < n; i++) words[i] += 1;
+  return 0;
+}
+
+/* Sleep without burning the core. */
+int fb_nap(int64_t ns) {
+  struct timespec t = { ns / 1000000000, ns % 1000000000 };
+  int rc;
+  while ((rc = clock_nanosleep(CLOCK_MONOTONIC, 0, &t, &t)) == EINTR) {}
+  return -rc;
+}
+
+/* *at = the time `slack_ns` from now: the moment at which all ranks shall start. */
+int fb_deadline(int64_t *at, int64_t slack_ns) {
+  *at = now_ns() + slack_ns;
+  return 0;
+}
+
+/* Spin until *at; count in *late the times that it had already passed at the first look. */
+int fb_wait_until(const int64_t *at, int64_t *late) {
+  if (now_ns() >= *at) {
+    ++*late;
+    return 0;
+  }
+  while (now_ns() < *at) {}
+  return 0;
+}
+
+/* Call a test (MPI_Test) once: a probe, which makes progress and may or may not complete the request. */
+int fb_probe(Test *test, W request, W status) {
+  int done;
+  return test(request, &done, status);
+}
+
+/* Test a request until it is done: `spins` times in a row, then sleep in poll() on the library's own descriptors for at
+   most `cap_ms`, and again. With no descriptors and cap_ms 0 it spins. */
+int fb_test_until(Test *test, W request, W status, int64_t spins, struct pollfd *fds, int64_t nfds, int64_t cap_ms) {
+  for (int done = 0;;) {
+    for (int64_t i = 0; i < spins; i++) {
+      int rc = test(request, &done, status);
+      if (rc || done) return rc;
+    }
+    if (cap_ms > 0 && poll(fds, (nfds_t)nfds, (int)cap_ms) < 0 && errno != EINTR) return -errno;
+  }
+}

@@ -1,0 +1,74 @@
+"""Starting MPI: the one place that imports it, after the thread level is set."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import ModuleType
+
+from fabrics.errors import CannotRun, UserError
+
+THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
+_SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE")
+_RANK_VARIABLES = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
+GET_MPI = "install fabricbench with its own (pip install 'fabricbench[mpi]') or mpi4py for the system's MPI"
+
+
+def launched_rank() -> int:
+    """This process's rank as its launcher tells it, before MPI is started; 0 outside a job."""
+    return _first_number(_RANK_VARIABLES, 0)
+
+
+def launched_size() -> int:
+    """How many ranks the launcher says it started; 1 outside a job."""
+    return _first_number(_SIZE_VARIABLES, 1)
+
+
+def _first_number(names: tuple[str, ...], default: int) -> int:
+    return next((int(os.environ[name]) for name in names if os.environ.get(name, "").isdigit()), default)
+
+
+def start(thread_level: str = "single") -> ModuleType:
+    """Import mpi4py.MPI, which initialises MPI at ``thread_level``, and check that the job is whole.
+
+    Raises UserError for an unknown level, CannotRun where there is no MPI or the launcher is of another make.
+    """
+    if thread_level not in THREAD_LEVELS:
+        raise UserError(f"unknown thread level {thread_level!r}: one of {', '.join(THREAD_LEVELS)}")
+    if "mpi4py.MPI" not in sys.modules:
+        _configure(thread_level)
+    try:
+        from mpi4py import MPI  # noqa: PLC0415 - the import starts MPI
+    except (ImportError, RuntimeError) as error:
+        raise CannotRun(f"no MPI library found ({str(error).splitlines()[0]}): {GET_MPI}") from None
+    expected, size = launched_size(), MPI.COMM_WORLD.Get_size()
+    if expected > 1 and size == 1:
+        raise CannotRun(
+            f"the launcher started {expected} ranks, but this MPI ({make(MPI.Get_library_version())}) sees 1:"
+            " launcher and library are of different makes; use the mpiexec of the MPI that mpi4py was built for"
+        )
+    return MPI
+
+
+def _configure(thread_level: str) -> None:
+    import mpi4py  # noqa: PLC0415 - not needed where MPI is never started
+
+    mpi4py.rc.threads = thread_level != "single"
+    mpi4py.rc.thread_level = thread_level
+
+
+def provided_level(MPI: ModuleType) -> str:  # noqa: N803 - the module's own name
+    """The thread level that the library gave."""
+    names = {getattr(MPI, f"THREAD_{level.upper()}"): level for level in THREAD_LEVELS}
+    return names[MPI.Query_thread()]
+
+
+def make(version: str) -> str:
+    """Name and number from a library's version text: ``MPICH 5.0.2``."""
+    lines = [line.strip() for line in version.replace("\0", "").splitlines() if line.strip()]
+    for line in lines:
+        for name in ("Intel(R) MPI Library", "MVAPICH", "Open MPI", "CRAY MPICH", "MPICH"):
+            if name.lower() in line.lower():
+                number = next((t.strip(",v") for t in line.replace(":", " ").split() if t.strip("v,")[:1].isdigit()), "")
+                return f"{name} {number}".strip()
+    return lines[0] if lines else "unknown"

@@ -1,0 +1,119 @@
+"""Point to point: latency, bandwidth of a 64-deep window, and the same both ways at once.
+
+Latency is half of a ping-pong's round trip on rank 0. A bandwidth sample is one window: 64 messages and a
+4-byte acknowledgement, timed by the sender; bidirectional windows are timed by the slower of the two ranks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from microbench import check
+from microbench.buffers import allocate
+from microbench.case import Case, Outcome
+from microbench.dtypes import DTYPES, dtype, elements, mpi_type
+from microbench.engine import CallSpec, Program, requests, stamped, statuses
+from microbench.job import Job
+from microbench.measure import measure, outcome, rate_metric, time_metrics
+from microbench.registry import Benchmark
+from microbench.stats import metric, quantile
+
+WINDOW = 64
+_DATA, _ACK = 1, 2
+
+
+class Pair:
+    """The buffers of one rank of a pair, and programs over them."""
+
+    def __init__(self, job: Job, case: Case) -> None:
+        kind = dtype(case.dtype or "int8")
+        self.job, self.nbytes = job, case.nbytes or 0
+        self.count, self.type = elements(self.nbytes, kind), mpi_type(job.engine.MPI, kind)
+        self.peer = 1 - job.rank
+        self.send, self.receive = allocate(self.nbytes, job.pages), allocate(self.nbytes, job.pages)
+        self.send[:] = check.pattern(self.nbytes, job.rank)
+        self.ack = allocate(4, job.pages)
+        self.status = statuses(2 * WINDOW)
+        self.requests = requests(2 * WINDOW, job.engine.MPI)
+
+    def _message(self, name: str, *slot: Any) -> CallSpec:
+        buffer = self.send if name.endswith("end") else self.receive
+        tail = slot if name != "MPI_Recv" else (self.status,)
+        return (name, buffer, self.count, self.type, self.peer, _DATA, self.job.comm, *tail)
+
+    def pingpong(self) -> Program:
+        """One message there and one back."""
+        there, back = self._message("MPI_Send"), self._message("MPI_Recv")
+        return self.job.engine.program(*stamped((there, back) if self.job.rank == 0 else (back, there)))
+
+    def window(self) -> Program:
+        """64 messages from rank 0 to rank 1, acknowledged once."""
+        comm, byte = self.job.comm, self.job.engine.MPI.BYTE
+        name = "MPI_Isend" if self.job.rank == 0 else "MPI_Irecv"
+        posts = [self._message(name, self.requests[i]) for i in range(WINDOW)]
+        ack: CallSpec = ("MPI_Recv", self.ack, 4, byte, self.peer, _ACK, comm, self.status)
+        if self.job.rank == 1:
+            ack = ("MPI_Send", self.ack, 4, byte, self.peer, _ACK, comm)
+        return self.job.engine.program(
+            *stamped([*posts, ("MPI_Waitall", WINDOW, self.requests, self.status), ack])
+        )
+
+    def both_ways(self) -> Program:
+        """64 messages each way, receives posted first."""
+        posts = [self._message("MPI_Irecv", self.requests[i]) for i in range(WINDOW)]
+        posts += [self._message("MPI_Isend", self.requests[WINDOW + i]) for i in range(WINDOW)]
+        return self.job.engine.program(
+            *stamped([*posts, ("MPI_Waitall", 2 * WINDOW, self.requests, self.status)])
+        )
+
+    def verify(self, program: Program, receivers: tuple[int, ...]) -> dict[str, Any]:
+        """Run once on poisoned receive buffers and compare what the receivers got."""
+        check.poison(self.receive)
+        self.job.comm.Barrier()
+        program.run(1)
+        expected = check.pattern(self.nbytes, self.peer) if self.job.rank in receivers else None
+        return check.verify(self.receive, expected, self.job.sum, self.job.seed)
+
+
+def _latency(job: Job, case: Case) -> Outcome:
+    pair = Pair(job, case)
+    program = pair.pingpong()
+    validation = pair.verify(program, (0, 1))
+    got = measure(job, case, program, sync="ping-pong")
+    if job.rank:
+        return Outcome()
+    half_ns = got.times[0] / 2
+    return outcome(got, half_ns, time_metrics(half_ns), validation, (0,), direction="ping-pong")
+
+
+def _stream(job: Job, case: Case, ways: int) -> Outcome:
+    pair = Pair(job, case)
+    program = pair.window() if ways == 1 else pair.both_ways()
+    validation = pair.verify(program, (1,) if ways == 1 else (0, 1))
+    got = measure(job, case, program, sync="acknowledgement" if ways == 1 else "exchange")
+    if job.rank:
+        return Outcome()
+    reported = (0,) if ways == 1 else (0, 1)
+    window_ns = got.times[list(reported)].max(axis=0).astype(float)
+    metrics = {
+        "bandwidth": rate_metric(ways * WINDOW * pair.nbytes, window_ns, "0 B carry no bandwidth"),
+        "time": metric(quantile(window_ns * 1e-9), "s"),
+    }
+    direction = "uni" if ways == 1 else "bi"
+    return outcome(got, window_ns, metrics, validation, reported, direction=direction)
+
+
+def _bandwidth(job: Job, case: Case) -> Outcome:
+    return _stream(job, case, ways=1)
+
+
+def _bibw(job: Job, case: Case) -> Outcome:
+    return _stream(job, case, ways=2)
+
+
+_TYPES = tuple(DTYPES)
+BENCHMARKS = (
+    Benchmark("latency", "half round trip of a ping-pong", _latency, 2, 2, True, _TYPES),
+    Benchmark("bandwidth", "64-deep window, one way", _bandwidth, 2, 2, True, _TYPES),
+    Benchmark("bibw", "64-deep windows both ways at once", _bibw, 2, 2, True, _TYPES),
+)

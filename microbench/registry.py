@@ -1,0 +1,65 @@
+"""The one table of benchmarks: a module registers its own when it is imported."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from microbench.case import Case, Outcome
+
+if TYPE_CHECKING:
+    from microbench.job import Job
+
+Run = Callable[["Job", Case], Outcome]
+
+MODULES = ("microbench.pt2pt", "collectives.library", "collectives.offload.bench", "training.bench")
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark's name, what it needs, and the function that every rank of a job runs.
+
+    ``dtypes`` is empty where it has none; ``sized`` tells whether it takes message sizes; ``exact_ranks``
+    is 0 where any number from ``min_ranks`` on will do.
+    """
+
+    name: str
+    summary: str
+    run: Run
+    min_ranks: int = 2
+    exact_ranks: int = 0
+    sized: bool = True
+    dtypes: tuple[str, ...] = ()
+
+
+class Registry:
+    """Benchmarks by name."""
+
+    def __init__(self) -> None:
+        self._table: dict[str, Benchmark] = {}
+
+    def add(self, benchmark: Benchmark) -> Benchmark:
+        """Enter ``benchmark``; a name that another one has raises ValueError."""
+        if self._table.setdefault(benchmark.name, benchmark) is not benchmark:
+            raise ValueError(f"two benchmarks are named {benchmark.name!r}")
+        return benchmark
+
+    def get(self, name: str) -> Benchmark:
+        """The benchmark of that name; KeyError tells the names there are."""
+        if name not in self._table:
+            raise KeyError(f"unknown benchmark {name!r}: one of {', '.join(sorted(self._table))}")
+        return self._table[name]
+
+    def __iter__(self) -> Iterator[Benchmark]:
+        return iter(sorted(self._table.values(), key=lambda b: b.name))
+
+
+def load(modules: Iterable[str] = MODULES) -> Registry:
+    """The benchmarks of ``modules``, each of which exports them as ``BENCHMARKS``."""
+    registry = Registry()
+    for name in modules:
+        for benchmark in importlib.import_module(name).BENCHMARKS:
+            registry.add(benchmark)
+    return registry

@@ -1,0 +1,48 @@
+"""The one grammar of message sizes.
+
+``8``, ``64K``, ``1MiB`` and ``2g`` are sizes (K = 1024, whatever follows it: ``k``, ``K``, ``KB``, ``KiB``);
+``8:4M`` doubles from 8 to 4 MiB; commas join. Everything else is an error that names the token.
+"""
+
+from __future__ import annotations
+
+import re
+
+from fabrics.errors import UserError
+
+_UNITS = {"": 0, "k": 10, "m": 20, "g": 30}
+_SIZE = re.compile(r"(\d+)(?:([kmg])?(?:i?b)?)", re.IGNORECASE)
+_LARGEST = 2**50
+ALLOWED = "such as 8, 64K, 1MiB, a range by doubling such as 8:4M, or a list 1,3,1000"
+
+
+def parse_size(token: str) -> int:
+    """Bytes of one size token; UserError names it when it is malformed or beyond 1 PiB."""
+    match = _SIZE.fullmatch(token)
+    if match is None:
+        raise UserError(f"malformed size {token!r}: allowed are sizes {ALLOWED}")
+    nbytes = int(match[1]) << _UNITS[(match[2] or "").lower()]
+    if nbytes > _LARGEST:
+        raise UserError(f"size {token!r} is beyond 1 PiB")
+    return nbytes
+
+
+def parse_sizes(text: str) -> tuple[int, ...]:
+    """Bytes of a list of sizes and ranges, in the order given, without repeats."""
+    sizes: list[int] = []
+    for token in text.split(","):
+        sizes.extend(_range(token) if ":" in token else [parse_size(token.strip())])
+    return tuple(dict.fromkeys(sizes))
+
+
+def _range(token: str) -> list[int]:
+    first, _, last = token.strip().partition(":")
+    low, high = parse_size(first), parse_size(last)
+    if low == 0:
+        raise UserError(f"range {token!r} doubles from 0, which goes nowhere: write 0,1:{last}")
+    if high < low:
+        raise UserError(f"range {token!r} is empty: {last} is less than {first}")
+    sizes = [low]
+    while sizes[-1] * 2 <= high:
+        sizes.append(sizes[-1] * 2)
+    return sizes

@@ -1,0 +1,97 @@
+"""Statistics on plain arrays: no I/O, no MPI.
+
+Quantiles follow the linear definition (Hyndman and Fan type 7). Intervals are exact order-statistic
+intervals: they assume independent samples and nothing about the distribution.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from microbench.record import Better, Metric
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A point estimate with its two-sided interval; the ends are None where n is too small for one."""
+
+    value: float
+    low: float | None
+    high: float | None
+    n: int
+
+    def map(self, f: float, power: int = 1) -> Interval:
+        """The interval of ``f * x**power``; a negative power swaps the ends."""
+        low, high = (self.low, self.high) if power > 0 else (self.high, self.low)
+        return Interval(f * self.value**power, *(None if e is None else f * e**power for e in (low, high)), self.n)
+
+
+@lru_cache(maxsize=512)
+def order_ranks(n: int, q: float = 0.5, level: float = LEVEL) -> tuple[int, int] | None:
+    """Ranks (l, u), counted from 1, so that [x(l), x(u)] holds quantile ``q`` with at least ``level``.
+
+    l is the largest rank with P(K <= l-1) <= a/2, u the smallest with P(K <= u-1) >= 1-a/2, K ~ Bin(n, q).
+    None where no such ranks exist.
+    """
+    tail = (1 - level) / 2
+    k = np.arange(n + 1)
+    log_choose = math.lgamma(n + 1) - _lgamma(k + 1) - _lgamma(n - k + 1)
+    cdf = np.cumsum(np.exp(log_choose + k * math.log(q) + (n - k) * math.log1p(-q)))
+    low = int(np.searchsorted(cdf, tail, side="right"))
+    high = int(np.searchsorted(cdf, 1 - tail, side="left")) + 1
+    return (low, high) if low >= 1 and high <= n else None
+
+
+def _lgamma(x: NDArray[np.int_]) -> NDArray[np.float64]:
+    return np.cumsum(np.log(np.maximum(np.arange(x.max() + 1) - 1, 1)))[x]
+
+
+def quantile(samples: ArrayLike, q: float = 0.5, level: float = LEVEL) -> Interval:
+    """Quantile ``q`` of ``samples`` (any shape, n > 0) with its exact interval."""
+    x = np.sort(np.asarray(samples, dtype=np.float64), axis=None)
+    if not x.size:
+        raise ValueError("no samples")
+    ranks = order_ranks(x.size, q, level)
+    low, high = (None, None) if ranks is None else (float(x[ranks[0] - 1]), float(x[ranks[1] - 1]))
+    return Interval(float(np.quantile(x, q)), low, high, x.size)
+
+
+@lru_cache(maxsize=64)
+def samples_needed(q: float = 0.5, level: float = LEVEL) -> int:
+    """The smallest n for which :func:`quantile` has an interval."""
+    n = 1
+    while order_ranks(n, q, level) is None:
+        n += max(1, n // 64)
+    while n > 1 and order_ranks(n - 1, q, level) is not None:
+        n -= 1
+    return n
+
+
+def metric(interval: Interval, unit: str, better: Better = "lower", q: float = 0.5) -> Metric:
+    """A metric from an interval; its note says why where there is none.
+
+    A percentile other than the median without an interval is n/a altogether: it would be little but the maximum.
+    """
+    note = "" if interval.low is not None else f"n={interval.n} < {samples_needed(q)}"
+    value = interval.value if interval.low is not None or q == 0.5 else None
+    return Metric(value, unit, interval.n, interval.low, interval.high, better, "measured", note)
+
+
+def geometric_mean(ratios: ArrayLike) -> float:
+    """The geometric mean of positive ratios."""
+    return float(np.exp(np.mean(np.log(np.asarray(ratios, dtype=np.float64)))))
+
+
+def tukey_counts(samples: ArrayLike) -> tuple[int, int]:
+    """How many samples lie beyond Tukey's mild (1.5 IQR) and severe (3 IQR) fences; none is deleted."""
+    x = np.asarray(samples, dtype=np.float64).ravel()
+    q1, q3 = np.quantile(x, [0.25, 0.75])
+    beyond = [int(np.sum((x < q1 - k * (q3 - q1)) | (x > q3 + k * (q3 - q1)))) for k in (1.5, 3.0)]
+    return beyond[0], beyond[1]
