@@ -1,0 +1,166 @@
+"""Real jobs of two ranks over loopback; one launch serves all tests, since each pays for torch's import."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+DELAY_S = 0.05
+TINY = {"model": "resnet20", "batch": 4, "image_px": 16}
+SHORT = {"budget_s": 0.1, "max_iterations": 8}
+REQUESTS: dict[str, dict[str, Any]] = {
+    "shm": {"kind": "shm", "options": TINY},
+    "unknown model": {"options": {"model": "resnet51"}},
+    "small memory": {"options": TINY, "available_bytes": 2**20},
+    "wrong device": {"options": TINY, "device_of_rank_1": "eth9"},
+    "ok": {"plant": "right", "options": TINY, "case": SHORT},
+    "slow": {"plant": "slow", "delay_s": DELAY_S, "options": TINY, "case": SHORT},
+    "kept local": {"plant": "kept_local", "options": TINY, "case": SHORT},
+    "sum only": {"plant": "sum_only", "options": TINY, "case": SHORT},
+    "one element off": {"plant": "one_element_off", "options": TINY, "case": SHORT},
+    "breaks later": {"plant": "breaks_later", "options": TINY, "case": SHORT},
+    "infinite": {"plant": "infinite", "options": TINY, "case": SHORT},
+    "wrong library": {"wrong_library": True, "options": TINY, "case": SHORT},
+    "as it comes": {"options": TINY, "case": {"budget_s": 0.1, "max_iterations": 3}},
+}
+TIMEOUT_S = 100
+
+
+def launch(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What rank 0 of two prints; the job is ended with all its processes where it takes too long."""
+    mpiexec = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if mpiexec is None:
+        pytest.skip("no mpiexec")
+    recipe = {
+        "MPIR_CVAR_CH4_NETMOD": "ofi",
+        "FI_PROVIDER": "tcp",
+        "FI_TCP_IFACE": "lo",
+        "GLOO_SOCKET_IFNAME": "lo",
+    }
+    driver = [
+        sys.executable,
+        "-m",
+        "mpi4py",
+        str(Path(__file__).with_name("ddp_job.py")),
+        json.dumps(requests),
+    ]
+    job = subprocess.Popen(
+        [mpiexec, "-n", "2", *driver],
+        env={**os.environ, **recipe, "MPIEXEC_TIMEOUT": str(TIMEOUT_S)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        out, err = job.communicate(timeout=TIMEOUT_S + 10)
+    except subprocess.TimeoutExpired:
+        os.killpg(job.pid, signal.SIGKILL)
+        job.communicate()
+        raise
+    assert job.returncode == 0, err
+    lines: list[dict[str, Any]] = json.loads(out)
+    return lines
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[str, dict[str, Any]]:
+    return dict(zip(REQUESTS, launch(list(REQUESTS.values())), strict=True))
+
+
+def test_steps_are_measured_on_both_ranks(outcomes: dict[str, dict[str, Any]]) -> None:
+    ok = outcomes["ok"]
+    assert (ok["status"], ok["reported_ranks"]) == ("ok", [0, 1])
+    step, noop = (np.array(ok["samples"][name]) for name in ("step", "step_noop"))
+    assert step.shape == noop.shape == (2, 8)
+    assert ok["metrics"]["step"]["value"] == pytest.approx(float(np.median(step.max(axis=0))) * 1e-9)
+    assert ok["metrics"]["images_per_s"]["value"] == pytest.approx(8 / ok["metrics"]["step"]["value"])
+    assert np.array(ok["samples"]["warmup"]).shape == (2, ok["method"]["warmup_steps"])
+
+
+def test_method_says_how_it_was_measured(outcomes: dict[str, dict[str, Any]]) -> None:
+    method = outcomes["ok"]["method"]
+    assert (method["threads"], method["interop_threads"]) == (1, 1)
+    assert (method["parameters"], method["tensors"]) == (269_722, 59)
+    assert sum(method["bucket_bytes"]) == 4 * 269_722
+    assert len(method["bucket_bytes"]) == 2
+    assert method["workload"] == "resnet20 16px batch 4"
+
+
+def test_only_every_other_step_exchanges(outcomes: dict[str, dict[str, Any]]) -> None:
+    first, later, checked, buckets = 1, 3, 1, 2  # the first step has one bucket
+    assert outcomes["ok"]["exchanges"] == first + (later + checked + 8) * buckets
+
+
+def test_planted_delay_is_exposed(outcomes: dict[str, dict[str, Any]]) -> None:
+    metrics = outcomes["slow"]["metrics"]
+    assert outcomes["slow"]["status"] == "ok"
+    assert metrics["exposed"]["value"] > DELAY_S  # two buckets wait for twice as long
+    assert 0 < metrics["exposed_fraction"]["value"] < 1
+
+
+def test_probe_of_gloo_is_proved_by_counters(outcomes: dict[str, dict[str, Any]]) -> None:
+    proof = outcomes["ok"]["proof"]
+    assert (proof["verdict"], proof["payload_bytes"]) == ("proved", 64 << 20)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("kept local", "gradients of rank 1 differ from those of rank 0"),
+        ("sum only", "not the mean of the ranks' own on rank 0: tensor 0 is off"),
+        ("one element off", "not the mean of the ranks' own"),
+        ("breaks later", "differ from those of rank 0 after the exchange, after 21 steps"),
+        (
+            "wrong library",
+            "gloo allreduce of 1000 float32 is wrong on rank 1: 1 of 1000 elements, the first at 3",
+        ),
+    ],
+)
+def test_wrong_exchange_publishes_no_time(outcomes: dict[str, dict[str, Any]], name: str, reason: str) -> None:
+    assert outcomes[name]["status"] == "invalid"
+    assert reason in outcomes[name]["reason"]
+    assert not outcomes[name]["metrics"]
+    assert not outcomes[name]["samples"]
+
+
+def test_loss_that_is_no_number_fails_with_its_step(outcomes: dict[str, dict[str, Any]]) -> None:
+    assert outcomes["infinite"]["status"] == "failed"
+    assert outcomes["infinite"]["reason"] == "the loss of step 2 is not finite"
+
+
+def test_shared_memory_is_refused_before_torch_is_imported(outcomes: dict[str, dict[str, Any]]) -> None:
+    assert outcomes["shm"]["raised"] == "Unsupported"
+    assert not outcomes["shm"]["torch"]
+    assert outcomes["ok"]["torch"]
+
+
+def test_unknown_model_names_the_known(outcomes: dict[str, dict[str, Any]]) -> None:
+    assert outcomes["unknown model"]["raised"] == "UserError"
+    assert "'resnet51': one of resnet18, resnet34, resnet50" in outcomes["unknown model"]["reason"]
+
+
+def test_wrong_device_on_one_rank_stops_all(outcomes: dict[str, dict[str, Any]]) -> None:
+    assert outcomes["wrong device"]["raised"] == "CannotRun"
+    assert "rank 1: GLOO_SOCKET_IFNAME is 'eth9', not the fabric's 'lo'" in outcomes["wrong device"]["reason"]
+
+
+def test_what_does_not_fit_is_skipped_with_both_figures(outcomes: dict[str, dict[str, Any]]) -> None:
+    assert outcomes["small memory"]["status"] == "skipped"
+    assert "MiB for 2 ranks on here, where 1 MiB are available" in outcomes["small memory"]["reason"]
+
+
+def test_no_more_pairs_than_asked_for(outcomes: dict[str, dict[str, Any]]) -> None:
+    line = outcomes["as it comes"]
+    assert (line["status"], line["method"]["stop_reason"]) == ("ok", "max_iterations")
+    assert line["metrics"]["step"]["n"] == 2
+    assert line["metrics"]["step"]["low"] is None

@@ -1,0 +1,1 @@
+"""Training: networks, and data-parallel steps with and without their communication."""

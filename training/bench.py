@@ -1,0 +1,54 @@
+"""The ``train`` benchmark. torch is imported when it runs, never when it is listed."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from microbench.case import Case, Outcome, Unsupported
+from microbench.registry import Benchmark
+from training.workload import Job, Workload, parse
+
+if TYPE_CHECKING:
+    from training.resnet import Model
+
+BACKEND = "gloo"
+DTYPE = "float32"
+
+
+def run(job: Job, case: Case) -> Outcome:
+    """Data-parallel training of ``case.options`` (model, batch, image_px) over gloo, on every rank.
+
+    Raises Unsupported for what gloo or this benchmark lacks, UserError for options that cannot be meant.
+    """
+    if job.fabric.kind == "shm":
+        raise Unsupported("gloo has no shared-memory transport")
+    if case.backend != BACKEND:
+        raise Unsupported(f"training runs over {BACKEND}, not over {case.backend}")
+    if case.dtype not in ("", DTYPE):
+        raise Unsupported(f"training runs in {DTYPE}, not in {case.dtype}")
+    cpus, start = os.sched_getaffinity(0), time.perf_counter()
+    from training import ddp  # noqa: PLC0415 - it imports torch, which takes seconds
+    from training.resnet import MODELS  # noqa: PLC0415 - so does this
+
+    method = {"import_torch_s": time.perf_counter() - start, "affinity_kept": os.sched_getaffinity(0) == cpus}
+    workload = parse(case.options, {name: model.image_px for name, model in MODELS.items()})
+    model = MODELS[workload.model]
+    if reason := too_small(model, workload):
+        raise Unsupported(reason)
+    outcome = ddp.measure(job, case, model, workload)
+    return replace(outcome, method={**outcome.method, **method, "workload": workload.label})
+
+
+def too_small(model: Model, workload: Workload) -> str:
+    """Why batch normalisation cannot train on so little: it needs two values per channel at the end."""
+    if workload.batch > 1 or workload.image_px > model.shrink:
+        return ""
+    return f"{workload.label}: batch normalisation needs a batch of 2 or images above {model.shrink} px"
+
+
+BENCHMARKS: tuple[Benchmark, ...] = (
+    Benchmark("train", "data-parallel training steps: time, and exposed communication", run, sized=False),
+)

@@ -1,0 +1,78 @@
+"""Is what the exchange computes right? Each check is collective, and tells all ranks the same fault.
+
+An empty text stands for no fault.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+Arrays = Sequence[NDArray[np.float32]]
+
+TOLERANCE = 1e-5
+"""Of a tensor's largest gradient: far above the rounding of a float32 sum, far below a missing rank."""
+
+
+def allreduce_fault(comm: Intracomm, counts: Sequence[int]) -> str:
+    """Allreduce of small integers in float32 over gloo, ``counts`` elements each, compared bit by bit."""
+    for count in counts:
+        tensor = torch.from_numpy(np.resize(_period(comm.Get_rank()), count).astype(np.float32))
+        dist.all_reduce(tensor)
+        expected = np.resize(sum(_period(rank) for rank in range(comm.Get_size())), count)
+        wrong = np.flatnonzero(tensor.numpy() != expected)
+        fault = f"{wrong.size} of {count} elements, the first at {wrong[0]}" if wrong.size else ""
+        if text := first_fault(comm, fault):
+            return f"gloo allreduce of {count} float32 is wrong on {text}"
+    return ""
+
+
+def _period(rank: int) -> NDArray[np.int64]:
+    """What a rank's data repeats: integers below 251, whose sums over 2**16 ranks are exact in float32."""
+    return (np.arange(251, dtype=np.int64) * 7 + rank * 13) % 251
+
+
+def mean_fault(comm: Intracomm, local: Arrays, got: Arrays) -> str:
+    """Whether the gradients ``got`` are the mean of all ranks' ``local`` ones; MPI adds them beside gloo.
+
+    What is allowed goes with the larger of a tensor's mean and own gradient, since ranks may cancel out.
+    """
+    fault = ""
+    for i, (mine, averaged) in enumerate(zip(local, got, strict=True)):
+        mean = np.empty_like(mine)
+        comm.Allreduce(mine, mean)
+        mean /= comm.Get_size()
+        error, allowed = _peak(averaged - mean), TOLERANCE * max(_peak(mean), _peak(mine))
+        if not error <= allowed and not fault:
+            fault = f"tensor {i} is off by {error:.3g}, allowed {allowed:.3g}"
+    text = first_fault(comm, fault)
+    return f"gradients are not the mean of the ranks' own on {text}" if text else ""
+
+
+def _peak(values: NDArray[np.float32]) -> float:
+    return float(np.max(np.abs(values)))
+
+
+def agreement_fault(comm: Intracomm, gradients: Arrays) -> str:
+    """Whether all ranks hold the same gradients, byte by byte."""
+    digest = hashlib.sha256()
+    for gradient in gradients:
+        digest.update(np.ascontiguousarray(gradient).data)
+    digests = comm.allgather(digest.hexdigest())
+    others = [rank for rank, other in enumerate(digests) if other != digests[0]]
+    return f"gradients of rank {others[0]} differ from those of rank 0 after the exchange" if others else ""
+
+
+def first_fault(comm: Intracomm, fault: str) -> str:
+    """``rank N: fault`` of the lowest rank that has one, the same on all ranks."""
+    faults: list[str] = comm.allgather(fault)
+    return next((f"rank {rank}: {text}" for rank, text in enumerate(faults) if text), "")
