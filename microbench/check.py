@@ -62,9 +62,7 @@ def selftest(buffer: Buffer, expected: NDArray[Any], seed: int = 0) -> bool | No
     return noticed
 
 
-def verify(
-    buffer: Buffer, expected: NDArray[Any] | None, agree: Callable[[int], int], seed: int = 0
-) -> dict[str, Any]:
+def verify(buffer: Buffer, expected: NDArray[Any] | None, agree: Callable[[int], int], seed: int = 0) -> dict[str, Any]:
     """Compare on every rank, ``agree`` (a sum over ranks) on the verdict, and self-test; the record's validation.
 
     ``expected`` is None on a rank for which the operation defines nothing. Raises Invalid on every rank alike
@@ -79,4 +77,8 @@ def verify(
         raise Invalid("the check did not notice a flipped bit: its verdict means nothing")
     checked = agree(buffer.size if mine else 0)
     flipped = agree(int(noticed is True))
-    return {"checked_bytes": checked, "wrong_bytes": 0, "flipped_bit_caught": flipped > 0 if checked else None}
+    return {
+        "checked_bytes": checked,
+        "wrong_bytes": 0,
+        "flipped_bit_caught": flipped > 0 if checked else None,
+    }

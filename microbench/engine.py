@@ -40,7 +40,9 @@ _STATUS_WORDS = 8  # 64 bytes, more than any MPI's MPI_Status
 CallSpec = tuple[Any, ...]
 
 
-def check_platform(system: str = sys.platform, machine: str = "", bits: int = 8 * ctypes.sizeof(ctypes.c_void_p)) -> None:
+def check_platform(
+    system: str = sys.platform, machine: str = "", bits: int = 8 * ctypes.sizeof(ctypes.c_void_p)
+) -> None:
     """Raise CannotRun where a 64-bit word is not how every argument travels."""
     machine = machine or platform.machine()
     if system != "linux" or bits != 64 or machine not in MACHINES:
@@ -187,5 +189,3 @@ def stamped(pairs: Iterable[CallSpec | str]) -> list[CallSpec | str]:
 def durations(times: NDArray[np.int64]) -> NDArray[np.int64]:
     """Last stamp minus first, in ns, per iteration."""
     return times[:, -1] - times[:, 0]
-
-

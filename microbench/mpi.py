@@ -69,6 +69,8 @@ def make(version: str) -> str:
     for line in lines:
         for name in ("Intel(R) MPI Library", "MVAPICH", "Open MPI", "CRAY MPICH", "MPICH"):
             if name.lower() in line.lower():
-                number = next((t.strip(",v") for t in line.replace(":", " ").split() if t.strip("v,")[:1].isdigit()), "")
+                number = next(
+                    (t.strip(",v") for t in line.replace(":", " ").split() if t.strip("v,")[:1].isdigit()), ""
+                )
                 return f"{name} {number}".strip()
     return lines[0] if lines else "unknown"

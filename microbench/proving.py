@@ -5,6 +5,7 @@ Cases whose own wire traffic nobody knows (a library's collectives, 8-byte messa
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ _MESSAGE_BYTES = 1 << 20
 _QUIET_S = 0.2
 _SETTLE_S = 1.5
 _TAG = 77
+_MOST_REPEATS = 16
 
 Counts = dict[str, tuple[int, int]]
 
@@ -34,17 +36,16 @@ def prove(job: Job, traffic: Callable[[], None], sent_bytes: int, received_bytes
     background is so loud that one would drown. Counters are read before anything is gathered over the fabric.
     """
     quiet, quiet_s = _watched(job, lambda: time.sleep(_QUIET_S), 0, 0)
-    loudest = job.max(max((max(rise) for rise in quiet.values()), default=0))
-    smallest = -job.max(-max(sent_bytes, received_bytes))
-    repeats = max(1, min(16, -(-payload_needed(int(loudest)) // max(1, int(smallest)))))
+    loudest = job.max(max((max(rise) for rise in quiet.values()), default=0) / quiet_s)
+    smallest = -job.max(-float(max(sent_bytes, received_bytes) or payload_needed(0)))
+    repeats = max(1, min(_MOST_REPEATS, math.ceil(payload_needed(loudest) / smallest)))
 
     def probe() -> None:
         for _ in range(repeats):
             traffic()
 
     seen, seen_s = _watched(job, probe, sent_bytes * repeats, received_bytes * repeats)
-    scale = seen_s / max(quiet_s, 1e-9)
-    background = {device: (int(rx * scale), int(tx * scale)) for device, (rx, tx) in quiet.items()}
+    background = counters.scaled(quiet, seen_s / quiet_s)
     return _verdict(job, (sent_bytes * repeats, received_bytes * repeats), seen, background)
 
 
@@ -67,18 +68,17 @@ def _watched(job: Job, act: Callable[[], None], sent: int, received: int) -> tup
 
 
 def _verdict(job: Job, payload: tuple[int, int], seen: Counts, background: Counts) -> Proof:
-    rows = job.comm.gather((job.hosts[job.rank], payload, seen, background), root=0)
+    rows = job.comm.gather((job.hosts[job.rank], payload, seen, background, counters.paths()), root=0)
     proof = None
     if rows is not None:
         sent: dict[str, int] = {}
         received: dict[str, int] = {}
-        for host, (out, into), _, _ in rows:
+        for host, (out, into), *_ in rows:
             sent[host] = sent.get(host, 0) + out
             received[host] = received.get(host, 0) + into
         # the ranks of a host share its counters: the first one's reading stands for them
-        deltas = {host: rises for host, _, rises, _ in reversed(rows)}
-        noise = {host: rises for host, _, _, rises in reversed(rows)}
-        proof = judge(job.fabric, sent, received, deltas, noise)
+        deltas, noise, paths = ({row[0]: row[i] for row in reversed(rows)} for i in (2, 3, 4))
+        proof = judge(job.fabric, sent, received, deltas, noise, paths)
     verdict = job.decide(proof)
     if not isinstance(verdict, Proof):
         raise TypeError(f"no proof came from rank 0: {verdict!r}")
@@ -107,8 +107,6 @@ def prove_job(job: Job) -> Proof:
 
 def _send_pairs(job: Job, pairs: list[tuple[int, int]]) -> None:
     """Every pair in turn: the payload as windows of 1 MiB messages from the first rank to the second."""
-
-
     MPI, window = job.engine.MPI, 8  # noqa: N806 - the module's own name
     buffer, slots, states = allocate(_MESSAGE_BYTES), requests(window, MPI), statuses(window)
     for a, b in pairs:

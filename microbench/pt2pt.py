@@ -54,17 +54,13 @@ class Pair:
         ack: CallSpec = ("MPI_Recv", self.ack, 4, byte, self.peer, _ACK, comm, self.status)
         if self.job.rank == 1:
             ack = ("MPI_Send", self.ack, 4, byte, self.peer, _ACK, comm)
-        return self.job.engine.program(
-            *stamped([*posts, ("MPI_Waitall", WINDOW, self.requests, self.status), ack])
-        )
+        return self.job.engine.program(*stamped([*posts, ("MPI_Waitall", WINDOW, self.requests, self.status), ack]))
 
     def both_ways(self) -> Program:
         """64 messages each way, receives posted first."""
         posts = [self._message("MPI_Irecv", self.requests[i]) for i in range(WINDOW)]
         posts += [self._message("MPI_Isend", self.requests[WINDOW + i]) for i in range(WINDOW)]
-        return self.job.engine.program(
-            *stamped([*posts, ("MPI_Waitall", 2 * WINDOW, self.requests, self.status)])
-        )
+        return self.job.engine.program(*stamped([*posts, ("MPI_Waitall", 2 * WINDOW, self.requests, self.status)]))
 
     def verify(self, program: Program, receivers: tuple[int, ...]) -> dict[str, Any]:
         """Run once on poisoned receive buffers and compare what the receivers got."""

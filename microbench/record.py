@@ -93,7 +93,7 @@ class Record:
         if data["schema"] > SCHEMA:
             raise ValueError(f"record schema {data['schema']} is newer than {SCHEMA}: update fabricbench")
         known = {f.name for f in fields(cls)}
-        kept = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k in known}
+        kept: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k in known}
         kept["metrics"] = {k: Metric(**m) for k, m in data.get("metrics", {}).items()}
         try:
             return cls(**kept)

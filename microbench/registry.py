@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fabrics.errors import UserError
 from microbench.case import Case, Outcome
 
 if TYPE_CHECKING:
@@ -57,9 +58,13 @@ class Registry:
 
 
 def load(modules: Iterable[str] = MODULES) -> Registry:
-    """The benchmarks of ``modules``, each of which exports them as ``BENCHMARKS``."""
+    """The benchmarks of ``modules``, each of which exports them as ``BENCHMARKS``; UserError for one that is not there."""
     registry = Registry()
     for name in modules:
-        for benchmark in importlib.import_module(name).BENCHMARKS:
+        try:
+            module = importlib.import_module(name)
+        except ModuleNotFoundError as error:
+            raise UserError(f"no module {error.name!r}, where benchmarks are to come from") from None
+        for benchmark in module.BENCHMARKS:
             registry.add(benchmark)
     return registry

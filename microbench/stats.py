@@ -29,8 +29,9 @@ class Interval:
 
     def map(self, f: float, power: int = 1) -> Interval:
         """The interval of ``f * x**power``; a negative power swaps the ends."""
-        low, high = (self.low, self.high) if power > 0 else (self.high, self.low)
-        return Interval(f * self.value**power, *(None if e is None else f * e**power for e in (low, high)), self.n)
+        first, last = (None if end is None else f * end**power for end in (self.low, self.high))
+        low, high = (first, last) if power > 0 else (last, first)
+        return Interval(f * self.value**power, low, high, self.n)
 
 
 @lru_cache(maxsize=512)

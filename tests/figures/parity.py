@@ -1,0 +1,174 @@
+"""``make parity``: is the native loop as fast as C, and does the suite keep to its times?
+
+Native loop and C reference alternate in blocks in one process. A cell's ratio is the median over pairs of blocks
+of (native median / reference median), with its exact 95 % interval.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tabulate import tabulate
+
+from microbench.stats import geometric_mean, quantile
+from suite import launch
+
+HERE = Path(__file__).parent
+RESULTS = Path("results")
+SMALL_BYTES = 65536
+Row = dict[str, Any]
+
+
+def compile_reference(mpiexec: str, folder: Path) -> Path:
+    """Build the reference with the mpicc beside mpiexec."""
+    library = folder / "libreference.so"
+    mpicc = Path(mpiexec).with_name("mpicc")
+    subprocess.run([mpicc, "-O3", "-shared", "-fPIC", "-o", library, HERE / "reference.c"], check=True, timeout=120)
+    return library
+
+
+def cells(mpiexec: str, library: Path) -> list[Row]:
+    """Run the worker on two ranks and summarise its cells."""
+    command = [
+        mpiexec,
+        "-n",
+        "2",
+        "-bind-to",
+        "core",
+        sys.executable,
+        "-m",
+        "tests.figures.parity_worker",
+        str(library),
+    ]
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, text=True, check=True, timeout=1800, env=launch.clean_environment()
+    )
+    return [summarise(json.loads(line)) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def summarise(cell: Row) -> Row:
+    """One row of the table from the medians of its blocks."""
+    native, reference = (np.array(cell[key]) * 1e-9 for key in ("native_ns", "reference_ns"))
+    ratio = quantile(native / reference)
+    return {
+        "mpi": cell["mpi"],
+        "benchmark": cell["benchmark"],
+        "nbytes": cell["nbytes"],
+        "reference_s": float(np.median(reference)),
+        "native_s": float(np.median(native)),
+        "ratio": ratio.value,
+        "low": ratio.low,
+        "high": ratio.high,
+        "n": ratio.n,
+    }
+
+
+def loop_figures(rows: list[Row]) -> list[Row]:
+    """The figures that the cells must meet."""
+    small = [row for row in rows if row["nbytes"] <= SMALL_BYTES]
+    large = [row for row in rows if row["nbytes"] > SMALL_BYTES]
+    mean = geometric_mean([row["ratio"] for row in small])
+    return [
+        figure("geometric mean of ratios, 0 B-64 KiB", "<= 1.02", mean, len(small), mean <= 1.02),
+        worst("largest lower end of an interval, 0 B-64 KiB", small, "low", 1.03),
+        worst("largest median ratio, 0 B-64 KiB", small, "ratio", 1.06),
+        worst("largest lower end of an interval, above 64 KiB", large, "low", 1.10),
+    ]
+
+
+def worst(name: str, rows: list[Row], key: str, limit: float) -> Row:
+    """The largest value of a column against its limit."""
+    row = max(rows, key=lambda r: float(r[key]))
+    return figure(
+        f"{name} ({row['benchmark']} {row['nbytes']} B)",
+        f"<= {limit}",
+        row[key],
+        len(rows),
+        row[key] <= limit,
+    )
+
+
+def figure(name: str, target: str, got: float, n: int, ok: bool) -> Row:
+    """One row of the figures' table."""
+    return {"figure": name, "target": target, "got": round(float(got), 4), "n": n, "ok": bool(ok)}
+
+
+def timed(name: str, limit_s: float, *arguments: str) -> Row:
+    """How long the command takes, as a whole process."""
+    start = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "suite.cli", *arguments],
+        stdout=subprocess.DEVNULL,
+        check=False,
+        timeout=4 * limit_s + 60,
+    )
+    took = time.monotonic() - start
+    return figure(
+        f"{name}, s (exit {done.returncode})",
+        f"<= {limit_s:g}",
+        took,
+        1,
+        took <= limit_s and not done.returncode,
+    )
+
+
+def suite_figures(folder: Path, only: str) -> list[Row]:
+    """Times of the tiers, and of a report made from their records."""
+    quick, default = folder / "quick", folder / "default"
+    rows = [
+        timed("run --quick", 180, "run", "--quick", "-o", str(quick)),
+        timed("report of it from records", 2, "report", str(quick)),
+    ]
+    if only != "quick":
+        rows.append(timed("run, default tier", 720, "run", "-o", str(default)))
+        rows.append(timed("report of it from records", 2, "report", str(default)))
+    return rows
+
+
+def show(rows: list[Row], figures: list[Row]) -> None:
+    """Print both tables."""
+    if rows:
+        table = [
+            (r["mpi"], r["benchmark"], r["nbytes"], f"{r['reference_s'] * 1e6:.3f}", f"{r['native_s'] * 1e6:.3f}",
+             f"{r['ratio']:.3f}", f"[{r['low']:.3f}, {r['high']:.3f}]", r["n"]) for r in rows
+        ]  # fmt: skip
+        print(
+            tabulate(
+                table,
+                headers=("MPI", "benchmark", "bytes", "C us", "native us", "ratio", "95 % interval", "n"),
+            )
+        )
+    verdicts = [(f["figure"], f["target"], f["got"], f["n"], "met" if f["ok"] else "MISSED") for f in figures]
+    print("\n" + tabulate(verdicts, headers=("figure", "target", "got", "n", "")))
+
+
+def main() -> int:
+    """Measure, print, and write ``results/parity.json``."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=("all", "loop", "quick"), default="all")
+    only = parser.parse_args().only
+    launcher = launch.find_launcher()
+    rows: list[Row] = []
+    figures: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder:
+        if only != "quick":
+            rows = cells(launcher.path, compile_reference(launcher.path, Path(folder)))
+            figures = loop_figures(rows)
+        if only != "loop":
+            figures += suite_figures(Path(folder), only)
+    show(rows, figures)
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "parity.json").write_text(json.dumps({"rows": rows, "figures": figures}, indent=1) + "\n")
+    return 0 if all(f["ok"] for f in figures) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

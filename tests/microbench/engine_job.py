@@ -1,0 +1,101 @@
+"""What the engine does in a real job of two ranks; prints findings of rank 0 as JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+
+import numpy as np
+
+from microbench import mpi
+from microbench.buffers import allocate
+from microbench.engine import Engine, LoopError, Program, durations, requests, stamped, statuses
+
+MPI = mpi.start(sys.argv[1] if len(sys.argv) > 1 else "single")
+COMM = MPI.COMM_WORLD.Dup()
+COMM.Set_errhandler(MPI.ERRORS_RETURN)
+RANK, PEER = COMM.Get_rank(), 1 - COMM.Get_rank()
+ENGINE = Engine(MPI)
+
+
+def message(n: int) -> tuple[Program, np.ndarray, np.ndarray]:
+    send, receive = allocate(n), allocate(n)
+    send[:] = RANK + 1
+    there = ("MPI_Send", send, n, MPI.BYTE, PEER, 1, COMM)
+    back = ("MPI_Recv", receive, n, MPI.BYTE, PEER, 1, COMM, statuses(1))
+    return ENGINE.program(*stamped((there, back) if RANK == 0 else (back, there))), send, receive
+
+
+def caught(kind: type[BaseException], *calls: object) -> str:
+    try:
+        ENGINE.program(*calls).run(5)
+    except kind as error:
+        return str(error)
+    return "nothing raised"
+
+
+def watchdog() -> list[str]:
+    """What another thread sees while rank 0 waits inside the loop for a message that rank 1 delays."""
+    seen: list[str] = []
+    buffer, status = allocate(8), statuses(1)
+    if RANK == 0:
+        thread = threading.Thread(target=lambda: (time.sleep(0.2), seen.append(ENGINE.where())))
+        thread.start()
+        ENGINE.program("stamp", ("MPI_Recv", buffer, 8, MPI.BYTE, 1, 5, COMM, status)).run(1)
+        thread.join()
+    else:
+        time.sleep(0.5)
+        COMM.Send([buffer, 8, MPI.BYTE], dest=0, tag=5)
+    return [*seen, ENGINE.where()]
+
+
+def quiet_wait() -> list[float]:
+    """A request completed through poll() with no descriptors and a cap of 1 ms; and its CPU time."""
+    buffer, status, slot = allocate(8), statuses(1), requests(1, MPI)
+    fds = np.zeros(1, "i8")
+    if RANK == 0:
+        start = time.process_time()
+        post = ("MPI_Irecv", buffer, 8, MPI.BYTE, 1, 6, COMM, slot)
+        wait = ("test_until", slot, status, 4, fds, 0, 1)
+        times = ENGINE.program("stamp", post, wait, "stamp").run(1)
+        return [float(durations(times)[0]) * 1e-9, time.process_time() - start]
+    time.sleep(0.3)
+    COMM.Send([buffer, 8, MPI.BYTE], dest=0, tag=6)
+    return []
+
+
+def main() -> None:
+    program, send, receive = message(1000)
+    times = program.run(7)
+    at, late = np.zeros(1, "i8"), np.zeros(1, "i8")
+    waited = ENGINE.program("stamp", ("deadline", at, 2_000_000), ("wait_until", at, late), "stamp").run(3)
+    passed = ENGINE.program(("deadline", at, -1), ("wait_until", at, late)).run(4)
+    words = np.zeros(16, "i8")
+    ENGINE.program(("stream", words, 16, 3)).run(2)
+    work = ENGINE.program("stamp", ("work", 10_000), "stamp", ("work", 1_000_000), "stamp").run(5)
+    findings = {
+        "level": mpi.provided_level(MPI),
+        "shape": list(times.shape),
+        "increasing": bool(np.all(np.diff(times.reshape(-1)) >= 0)),
+        "received": bool(np.all(receive == PEER + 1)),
+        "sent_unchanged": bool(np.all(send == RANK + 1)),
+        "deadline_kept": bool(np.all(durations(waited) >= 2_000_000)),
+        "late": int(late[0]),
+        "no_stamps": list(passed.shape),
+        "streamed": sorted(set(words.tolist())),
+        "work_scales": bool(np.median(np.diff(work, axis=1)[:, 1]) > 10 * np.median(np.diff(work, axis=1)[:, 0])),
+        "napped": bool(durations(ENGINE.program("stamp", ("nap", 3_000_000), "stamp").run(1))[0] >= 3_000_000),
+        "error": caught(LoopError, ("work", 1), ("MPI_Send", send, -5, MPI.BYTE, PEER, 1, COMM)),
+        "arity": caught(TypeError, ("MPI_Send", send, 1)),
+        "unknown": caught(KeyError, ("MPI_Frobnicate",)),
+        "watchdog": watchdog(),
+        "quiet": quiet_wait(),
+    }
+    if RANK == 0:
+        print(json.dumps(findings))
+
+
+if __name__ == "__main__":
+    main()
