@@ -1,0 +1,1 @@
+"""Plan, launch, supervise, store: the fabricbench command."""

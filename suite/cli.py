@@ -1,0 +1,84 @@
+"""The ``fabricbench`` command: parses, dispatches, and turns errors into one line and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from fabrics.errors import CannotRun, UserError
+
+EXIT_CODES = (
+    "exit codes: 0 all ran (and passed), 1 a criterion failed or a regression, 2 usage, 3 inconclusive,"
+    " 4 something could not run or timed out, 124 the run's own deadline, 130 interrupted"
+)
+_COMMANDS = ("run", "bench", "fabrics", "lab", "report")
+_FLOORS = ("fabrics", "microbench", "collectives", "training", "reports", "suite")
+INTERRUPTED = 130
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line."""
+
+    def error(self, message: str) -> None:  # type: ignore[override]
+        """Say what is wrong and where help is, and exit with 2."""
+        self.exit(UserError.exit_code, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = Parser(
+        prog="fabricbench",
+        description="Measure what a cluster's fabrics can do, prove where the bytes went, and tell whether it matters.",
+        epilog=f"example: fabricbench run --quick\n\n{EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=_version())
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
+    for name in _COMMANDS:
+        importlib.import_module(f"suite.cmd_{name}").add(commands)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; the exit code."""
+    try:
+        check_packages()
+        args = parser().parse_args(argv)
+        return int(args.run(args))
+    except (UserError, CannotRun) as error:
+        print(f"fabricbench: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("fabricbench: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:  # the reader of our output left, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 0
+
+
+def check_packages(floors: Sequence[str] = _FLOORS) -> None:
+    """Raise CannotRun where another distribution's package stands in the place of one of ours."""
+    home = Path(__file__).resolve().parent.parent
+    for name in floors:
+        spec = importlib.util.find_spec(name)
+        found = Path(spec.origin).resolve().parent if spec is not None and spec.origin else None
+        if found != home / name:
+            raise CannotRun(
+                f"the package {name!r} at {found} is not fabricbench's: another distribution or folder hides it;"
+                " install fabricbench into an environment of its own"
+            )
+
+
+def _version() -> str:
+    from suite import environment  # noqa: PLC0415 - only --version and runs need it
+
+    return f"fabricbench {environment.version()}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

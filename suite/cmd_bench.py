@@ -1,0 +1,130 @@
+"""``fabricbench bench``: one benchmark, inside the caller's own MPI job or alone."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from types import ModuleType
+
+from tabulate import tabulate
+
+from fabrics.errors import CannotRun, UserError
+from fabrics.model import Fabric, Proof
+from microbench import mpi, registry
+from microbench.buffers import PAGE_POLICIES
+from microbench.case import Case
+from microbench.dtypes import DTYPES, dtype, elements
+from microbench.job import Job
+from microbench.record import Record
+from microbench.sizes import parse_sizes
+from suite import benchtable, session
+
+_FABRIC = "as launched"
+
+
+def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command to the command line."""
+    parser = commands.add_parser(
+        "bench",
+        help="one benchmark, inside your own MPI job or alone",
+        description="Run one benchmark on the ranks of the job it is started in; rank 0 prints.",
+        epilog="example: mpiexec -n 4 fabricbench bench allreduce --sizes 8:4M",
+    )
+    parser.add_argument("name", nargs="?", metavar="NAME", help="the benchmark; --list names them")
+    parser.add_argument("--list", action="store_true", help="name the benchmarks and stop")
+    parser.add_argument("--sizes", default="8:4M", metavar="S", help="bytes per rank (default 8:4M)")
+    parser.add_argument("--dtype", metavar="T", help=f"one of {', '.join(DTYPES)}")
+    parser.add_argument("--iterations", type=int, default=1000, metavar="N", help="at most so many (default 1000)")
+    parser.add_argument("--seconds", type=float, default=0.5, metavar="X", help="about so long a size (default 0.5)")
+    parser.add_argument("--thread-level", choices=mpi.THREAD_LEVELS, default="single", help="default: single")
+    parser.add_argument("--pages", choices=PAGE_POLICIES, default="small", help="page policy (default: small)")
+    parser.add_argument("--json", action="store_true", help="one record a line instead of a table")
+    parser.add_argument("--module", action="append", default=[], help=argparse.SUPPRESS)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """List, or measure and print."""
+    table = registry.load((*registry.MODULES, *args.module))
+    if args.list:
+        print(
+            tabulate(
+                [(b.name, b.min_ranks, b.summary) for b in table],
+                headers=("name", "ranks", "what it measures"),
+            )
+        )
+        return 0
+    first = mpi.launched_rank() == 0
+    try:
+        cases = _cases(args, table)
+        MPI = mpi.start(args.thread_level)  # noqa: N806 - the module's own name
+    except (UserError, CannotRun) as error:
+        if first:  # every rank finds the same fault
+            raise
+        return error.exit_code
+    return _measure(MPI, cases, table, args)
+
+
+def _cases(args: argparse.Namespace, table: registry.Registry) -> list[Case]:
+    if not args.name:
+        raise UserError(f"bench needs a NAME: one of {', '.join(b.name for b in table)}")
+    try:
+        benchmark = table.get(args.name)
+    except KeyError as error:
+        raise UserError(error.args[0]) from None
+    if benchmark.name in ("train", "offload_allreduce"):
+        raise UserError(f"{benchmark.name} needs placed ranks: measure it with fabricbench run --plan")
+    base = Case(
+        benchmark.name, _FABRIC, recipe="", budget_s=args.seconds, max_iterations=args.iterations,
+        min_iterations=min(10, args.iterations), dtype=_dtype(args.dtype, benchmark),
+    )  # fmt: skip
+    if not benchmark.sized:
+        return [base]
+    kind = dtype(base.dtype)
+    sizes = [size for size in parse_sizes(args.sizes) if elements(size, kind) >= 0]
+    return [replace(base, nbytes=size) for size in sizes]
+
+
+def _dtype(name: str | None, benchmark: registry.Benchmark) -> str:
+    if not benchmark.dtypes:
+        return ""
+    return dtype(name or ("int8" if benchmark.exact_ranks == 2 else "float32")).name
+
+
+def _measure(MPI: ModuleType, cases: Sequence[Case], table: registry.Registry, args: argparse.Namespace) -> int:  # noqa: N803
+    try:
+        job = session.open_job(MPI, Fabric(_FABRIC, "shm", ()), pages=args.pages)
+        return _rows(job, cases, table, args)
+    except (UserError, CannotRun) as error:  # raised by every rank alike
+        if MPI.COMM_WORLD.Get_rank() == 0:
+            raise
+        return error.exit_code
+    except Exception as error:
+        session.abort(MPI, error)
+
+
+def _rows(job: Job, cases: Sequence[Case], table: registry.Registry, args: argparse.Namespace) -> int:
+    level, proof, worst = (
+        mpi.provided_level(job.engine.MPI),
+        Proof("unknown", "no probe in a job of your own"),
+        0,
+    )
+    for number, case in enumerate(replace(case, ranks=job.size) for case in cases):
+        outcome = session.run_case(job, case, table)
+        worst = max(worst, 4 if outcome.status == "invalid" else 0)
+        if job.rank == 0:
+            record = session.compose(job, case, outcome, proof, level)
+            _print(record, number == 0, args.json)
+    return job.decide(worst) if cases else 0
+
+
+def _print(record: Record, first: bool, as_json: bool) -> None:
+    if as_json:
+        print(record.to_json())
+    else:
+        if first:
+            print(benchtable.header(record))
+        print(benchtable.row(record))
+    sys.stdout.flush()

@@ -1,0 +1,190 @@
+"""From a plan file and the fabrics here to jobs: pure arithmetic, so that a dry run tells what a run would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from fabrics.model import Fabric
+from microbench.case import Case
+from microbench.record import Status
+from suite.planfile import PlanFile, Section
+
+LOCAL = "localhost"
+_MPI_START_S, _TORCH_START_S, _PROBE_S = 1.5, 6.0, 1.5
+_ASSUMED_BYTES_PER_S = 1e9
+_DEADLINE_S = 30.0
+
+
+@dataclass(frozen=True)
+class JobPlan:
+    """One MPI job: the same fabric, ranks and roles; ``hosts``, ``roles`` and ``cpus`` have an entry per rank."""
+
+    number: int
+    launch: int
+    fabric: Fabric
+    hosts: tuple[str, ...]
+    roles: tuple[str, ...]
+    cpus: tuple[tuple[int, ...], ...]
+    cases: tuple[Case, ...]
+    thread_level: str = "single"
+
+    def summary(self) -> dict[str, Any]:
+        """What ``run.json`` keeps of the plan."""
+        return {
+            "job": self.number,
+            "launch": self.launch,
+            "fabric": self.fabric.name,
+            "hosts": self.hosts,
+            "roles": self.roles,
+            "cases": [case.id for case in self.cases],
+            "estimate_s": round(estimate_job_s(self), 1),
+        }
+
+
+@dataclass(frozen=True)
+class Skip:
+    """A case that is not run, with its status and reason."""
+
+    case: Case
+    fabric: Fabric
+    status: Status
+    reason: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that a run will do, in order."""
+
+    name: str
+    launches: int
+    jobs: tuple[JobPlan, ...]
+    skips: tuple[Skip, ...]
+
+    @property
+    def estimate_s(self) -> float:
+        """About how long it takes."""
+        return sum(estimate_job_s(job) for job in self.jobs)
+
+
+def make_plan(file: PlanFile, fabrics: Sequence[Fabric], cpus: Sequence[int]) -> Plan:
+    """Jobs for every section on every usable fabric; each launch is a fresh set of jobs.
+
+    Cases of one fabric, rank count and kind share a job. ``cpus`` are the processors of this machine.
+    """
+    usable = [fabric for fabric in fabrics if fabric.usable]
+    groups: dict[tuple[str, int, str], list[Case]] = {}
+    skips: list[Skip] = []
+    for fabric in usable:
+        for section in file.sections:
+            if section.fabrics and fabric.name not in section.fabrics:
+                continue
+            for case in section_cases(section, fabric):
+                reason = why_not(case, fabric)
+                if reason:
+                    skips.append(Skip(case, fabric, "skipped", reason))
+                else:
+                    groups.setdefault((fabric.name, case.ranks, _kind(case.benchmark)), []).append(case)
+    by_name = {fabric.name: fabric for fabric in usable}
+    jobs: list[JobPlan] = []
+    for launch in range(1, file.launches + 1):
+        for (name, ranks, kind), cases in groups.items():
+            hosts, roles, where = place(by_name[name], ranks, kind, cpus)
+            jobs.append(JobPlan(len(jobs) + 1, launch, by_name[name], hosts, roles, where, tuple(cases)))
+    return Plan(file.name, file.launches, tuple(jobs), tuple(skips))
+
+
+def _kind(benchmark: str) -> str:
+    return benchmark if benchmark in ("train", "offload_allreduce") else "mpi"
+
+
+def section_cases(section: Section, fabric: Fabric) -> Iterable[Case]:
+    """The cases of one benchmark on one fabric."""
+    base = Case(
+        section.benchmark,
+        fabric.name,
+        budget_s=section.budget_s,
+        min_iterations=section.min_iterations,
+        max_iterations=section.max_iterations,
+    )
+    for model in section.models:
+        workload = f"{model.get('model')} {model.get('image_px')}px batch {model.get('batch')}"
+        yield with_deadline(replace(base, backend="gloo", algorithm="ddp", workload=workload, options=model), fabric)
+    if section.models:
+        return
+    for ranks in section.ranks:
+        for dtype in section.dtypes or (_usual_dtype(section),):
+            for nbytes in section.sizes or (None,):
+                yield with_deadline(replace(base, ranks=ranks, dtype=dtype, nbytes=nbytes), fabric)
+
+
+def _usual_dtype(section: Section) -> str:
+    if not section.sizes:
+        return ""
+    return "int8" if section.benchmark in ("latency", "bandwidth", "bibw") else "float32"
+
+
+def with_deadline(case: Case, fabric: Fabric) -> Case:
+    """The case with the moment at which a supervisor gives it up: well beyond its estimate."""
+    return replace(case, deadline_s=_DEADLINE_S + 6 * estimate_s(case, fabric))
+
+
+def why_not(case: Case, fabric: Fabric) -> str:
+    """Why this case cannot run on this fabric, or nothing."""
+    if case.benchmark == "offload_allreduce":
+        return "" if len(dpus(fabric)) >= 2 else "no DPUs beside the hosts of this fabric"
+    if fabric.lab and case.ranks > len(fabric.hosts):
+        return f"pure recipe: one rank a host, and {fabric.name} joins {len(fabric.hosts)} hosts"
+    return ""
+
+
+def dpus(fabric: Fabric) -> tuple[str, ...]:
+    """The DPUs of a fabric, in their hosts' order."""
+    return tuple(member for member in fabric.devices if member not in fabric.hosts)
+
+
+Placement = tuple[tuple[str, ...], tuple[str, ...], tuple[tuple[int, ...], ...]]
+
+
+def place(fabric: Fabric, ranks: int, kind: str, cpus: Sequence[int]) -> Placement:
+    """Hosts, roles and processors of every rank: one rank a host on a lab, one rank a core.
+
+    Offload is placed ``split``: the first host has a core of its own, the DPUs share the next with the other host.
+    """
+    if kind == "offload_allreduce":
+        hosts = fabric.hosts[:2] + dpus(fabric)[:2]
+        return (
+            hosts,
+            ("host", "host", "dpu", "dpu"),
+            tuple((cpus[min(r, 1, len(cpus) - 1)],) for r in range(4)),
+        )
+    hosts = fabric.hosts[:ranks] if fabric.lab else (LOCAL,) * ranks
+    return hosts, ("host",) * ranks, tuple((cpus[r % len(cpus)],) for r in range(ranks))
+
+
+def estimate_s(case: Case, fabric: Fabric) -> float:
+    """About how long a case takes: its budget, or its fewest iterations at the fabric's rate."""
+    rate = (fabric.rate_bits_per_s or 8 * _ASSUMED_BYTES_PER_S) / 8
+    messages = 64 if case.benchmark in ("bandwidth", "bibw") else 2
+    per_iteration_s = (case.nbytes or 0) * messages / rate
+    return max(case.budget_s, (case.min_iterations + 3) * per_iteration_s) * 1.15 + 0.05
+
+
+def estimate_job_s(job: JobPlan) -> float:
+    """About how long a job takes, its start and probe included."""
+    start = _TORCH_START_S if any(case.benchmark == "train" for case in job.cases) else _MPI_START_S
+    return start + _PROBE_S + sum(estimate_s(case, job.fabric) for case in job.cases)
+
+
+def spec(job: JobPlan, modules: Iterable[str], pages: str, seed: int) -> dict[str, Any]:
+    """What the job's rank 0 is handed on its standard input."""
+    return {
+        "fabric": job.fabric.as_dict(),
+        "roles": job.roles,
+        "launch": job.launch,
+        "seed": seed,
+        "pages": pages,
+        "modules": list(modules),
+        "cases": [asdict(case) for case in job.cases],
+    }

@@ -1,0 +1,150 @@
+"""Running cases inside an MPI job: what the supervised worker and a user's own job have in common."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from types import ModuleType
+from typing import Any, NoReturn
+
+from fabrics.errors import CannotRun, UserError
+from fabrics.model import Fabric, Proof
+from microbench import mpi
+from microbench.case import Case, Invalid, Outcome, Unsupported
+from microbench.engine import Engine
+from microbench.job import Job
+from microbench.record import Record
+from microbench.registry import Registry
+
+ABORT_CODE = 4
+_LOOK_S = 0.0005
+
+
+def open_job(MPI: ModuleType, fabric: Fabric, **settings: Any) -> Job:  # noqa: N803 - the module's own name
+    """The job of all ranks of COMM_WORLD, in a communicator of its own; errors return, so that they can be told."""
+    comm = MPI.COMM_WORLD.Dup()
+    comm.Set_errhandler(MPI.ERRORS_RETURN)
+    me = (MPI.Get_processor_name(), tuple(sorted(os.sched_getaffinity(0))))
+    rows = comm.allgather(me)
+    hosts, cpus = tuple(host for host, _ in rows), tuple(c for _, c in rows)
+    if not fabric.hosts:
+        fabric = replace(fabric, hosts=tuple(dict.fromkeys(hosts)))
+    return Job(Engine(MPI), comm, fabric, hosts, cpus=cpus, **settings)
+
+
+def run_case(job: Job, case: Case, registry: Registry) -> Outcome:
+    """One case on every rank; what all ranks raise alike becomes an outcome's status."""
+    benchmark = registry.get(case.benchmark)
+    if job.size < benchmark.min_ranks:
+        raise CannotRun(f"{case.benchmark} needs {benchmark.min_ranks} ranks: this job has {job.size}")
+    if benchmark.exact_ranks and job.size != benchmark.exact_ranks:
+        raise CannotRun(f"{case.benchmark} takes exactly {benchmark.exact_ranks} ranks: this job has {job.size}")
+    try:
+        return benchmark.run(job, case)
+    except Unsupported as error:
+        return Outcome("unsupported", str(error))
+    except Invalid as error:
+        return Outcome("invalid", str(error))
+
+
+def compose(job: Job, case: Case, outcome: Outcome, proof: Proof, thread_level: str) -> Record:
+    """The record of an outcome, on rank 0."""
+    known = outcome.proof or proof
+    MPI = job.engine.MPI  # noqa: N806 - the module's own name
+    per_host = max(job.hosts.count(host) for host in job.hosts)
+    return Record(
+        id=case.id,
+        benchmark=case.benchmark,
+        fabric=case.fabric,
+        status=outcome.status,
+        reason=outcome.reason,
+        recipe=case.recipe,
+        backend=case.backend,
+        mpi=mpi.make(MPI.Get_library_version()),
+        thread_level=thread_level,
+        algorithm=case.algorithm,
+        mode=case.mode,
+        workload=case.workload,
+        direction=outcome.direction,
+        nbytes=case.nbytes,
+        dtype=case.dtype,
+        ranks=job.size,
+        ranks_per_host=per_host,
+        hosts=job.hosts,
+        roles=job.roles,
+        reported_ranks=outcome.reported_ranks,
+        placement=outcome.placement or placement(job),
+        launch=job.launch,
+        proof=known.verdict,
+        emulated=job.fabric.emulated,
+        oversubscribed=oversubscribed(job),
+        metrics=outcome.metrics,
+        method={"seed": job.seed, **outcome.method},
+        validation=outcome.validation,
+        counters={} if outcome.proof is None else outcome.proof.as_dict(),
+    )
+
+
+def placement(job: Job) -> str:
+    """Which rank runs where, as read back: ``h0:0 h1:1``."""
+    return " ".join(f"{host}:{','.join(map(str, cpus))}" for host, cpus in zip(job.hosts, job.cpus, strict=True))
+
+
+def oversubscribed(job: Job) -> bool:
+    """Whether more ranks wait busily than there are cores for them; emulated hosts share one machine's cores.
+
+    DPU ranks of an emulated fabric sleep while they wait, and are not counted.
+    """
+    roles = job.roles or ("host",) * job.size
+    emulated = job.fabric.emulated
+    busy = [r for r in range(job.size) if not (emulated and roles[r] == "dpu")]
+    machines = {"" if emulated else job.hosts[r] for r in busy}
+    for machine in machines:
+        here = [r for r in busy if emulated or job.hosts[r] == machine]
+        if len(here) > len({cpu for r in here for cpu in job.cpus[r]}):
+            return True
+    return False
+
+
+def describe(job: Job, proof: Proof, thread_level: str) -> dict[str, Any]:
+    """What ``run.json`` keeps of a job."""
+    return {
+        "launch": job.launch,
+        "fabric": job.fabric.name,
+        "hosts": job.hosts,
+        "roles": job.roles,
+        "cpus": job.cpus,
+        "thread_level": thread_level,
+        "mpi": mpi.make(job.engine.MPI.Get_library_version()),
+        "proof": asdict(proof),
+        "oversubscribed": oversubscribed(job),
+    }
+
+
+def quiet_barrier(job: Job) -> None:
+    """A barrier that sleeps between looks, so that waiting ranks leave the cores to those that still work."""
+    request = job.comm.Ibarrier()
+    while not request.Test():
+        time.sleep(_LOOK_S)
+
+
+def crash_lines(rank: int) -> Iterator[str]:
+    """The traceback of the exception in flight, each line marked with its rank and host."""
+    host = socket.gethostname()
+    for line in traceback.format_exc().splitlines():
+        yield f"[rank {rank} on {host}] {line}"
+
+
+def abort(MPI: ModuleType, error: BaseException) -> NoReturn:  # noqa: N803 - the module's own name
+    """End the whole job. The lowest failing rank speaks first, and by ending the job silences the others."""
+    rank = MPI.COMM_WORLD.Get_rank()
+    time.sleep(min(rank * 0.05, 1.0))
+    expected = isinstance(error, UserError | CannotRun)
+    print("\n".join([f"[rank {rank}] {error}"] if expected else crash_lines(rank)), file=sys.stderr, flush=True)
+    MPI.COMM_WORLD.Abort(ABORT_CODE)
+    os._exit(ABORT_CODE)  # where the library lets an aborted rank return

@@ -1,0 +1,103 @@
+"""``fabricbench bench`` inside a user's own job, with 1 to 4 ranks."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from microbench.dtypes import DTYPES
+from tests import jobs
+
+FEW = ("--seconds", "0.02", "--iterations", "20")
+
+
+def bench(ranks: int, *arguments: str) -> jobs.Done:
+    return jobs.mpi(ranks, "-m", "suite.cli", "bench", *arguments, *FEW)
+
+
+def parsed(done: jobs.Done) -> list[dict[str, Any]]:
+    assert done.code == 0, done.err
+    return [json.loads(line) for line in done.out.splitlines()]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("name", ["allreduce", "broadcast"])
+def test_collectives_with_any_number_of_ranks(name: str, ranks: int) -> None:
+    rows = parsed(bench(ranks, name, "--sizes", "0,8,24,4K", "--json"))
+    assert [r["nbytes"] for r in rows] == [0, 8, 24, 4096]
+    for row in rows:
+        assert row["status"] == "ok"
+        assert row["ranks"] == ranks
+        assert row["metrics"]["time"]["n"] >= 10
+        receivers = ranks if name == "allreduce" else ranks - 1
+        assert row["validation"]["checked_bytes"] == receivers * row["nbytes"]
+        assert row["metrics"]["busbw"]["value"] is None or (ranks > 1 and row["nbytes"])
+    assert rows[-1]["oversubscribed"] is (ranks > len(__import__("os").sched_getaffinity(0)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_type_is_right_or_unsupported(dtype: str) -> None:
+    (row,) = parsed(bench(3, "allreduce", "--sizes", "4K", "--dtype", dtype, "--json"))
+    assert row["status"] == "ok", row["reason"]
+    assert row["validation"]["flipped_bit_caught"] is True
+
+
+@pytest.mark.parametrize("name", ["latency", "bandwidth", "bibw"])
+def test_point_to_point(name: str) -> None:
+    rows = parsed(bench(2, name, "--sizes", "0,8,64K", "--json"))
+    assert [r["status"] for r in rows] == ["ok"] * 3
+    assert rows[-1]["validation"]["checked_bytes"] == {"latency": 2, "bandwidth": 1, "bibw": 2}[name] * 65536
+    if name != "latency":
+        assert rows[0]["metrics"]["bandwidth"]["value"] is None
+        large = rows[-1]["metrics"]
+        payload = 64 * 65536 * (2 if name == "bibw" else 1)
+        assert large["bandwidth"]["value"] == pytest.approx(payload / large["time"]["value"])
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_barrier(ranks: int) -> None:
+    (row,) = parsed(bench(ranks, "barrier", "--json"))
+    assert (row["status"], row["nbytes"], row["dtype"]) == ("ok", None, "")
+
+
+def test_only_rank_0_prints_a_table() -> None:
+    done = bench(4, "allreduce", "--sizes", "8:64")
+    assert done.code == 0, done.err
+    lines = done.out.splitlines()
+    assert lines[0].startswith("# allreduce: 4 ranks")
+    assert len(lines) == 2 + 4
+    assert done.err == ""
+
+
+def test_the_wrong_number_of_ranks_is_told_once() -> None:
+    done = bench(3, "latency")
+    assert done.code == 4
+    assert done.err.count("latency takes exactly 2 ranks: this job has 3") == 1
+
+
+@pytest.mark.parametrize("fault", ["plant_raise", "plant_raise_all", "plant_loop_error"])
+def test_a_raising_rank_ends_the_job_with_one_traceback(fault: str) -> None:
+    done = bench(2, fault, "--module", "tests.plant")
+    assert done.code != 0
+    assert done.err.count("Traceback") == 1, done.err
+
+
+def test_wrong_data_prints_no_time() -> None:
+    done = bench(2, "plant_wrong", "--module", "tests.plant")
+    assert done.code == 4
+    assert "invalid: planted: wrong data" in done.out
+
+
+def test_list_names_the_benchmarks() -> None:
+    done = jobs.fabricbench("bench", "--list")
+    assert done.code == 0
+    for name in ("latency", "bandwidth", "bibw", "allreduce", "broadcast", "barrier", "offload_allreduce", "train"):
+        assert name in done.out
+
+
+def test_pages_and_thread_level_are_recorded() -> None:
+    (row,) = parsed(bench(2, "latency", "--sizes", "8", "--json", "--pages", "huge", "--thread-level", "multiple"))
+    assert row["method"]["pages"] == "huge"
+    assert row["thread_level"] == "multiple"

@@ -1,0 +1,98 @@
+"""From plan and fabrics to jobs: pure."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from fabrics.model import Fabric
+from microbench import registry
+from microbench.case import Case
+from suite.plan import Plan, dpus, estimate_s, make_plan, place, spec
+from suite.planfile import parse
+
+SHM = Fabric("shm", "shm", ("vm",))
+LAB = Fabric(
+    "eth10g", "tcp", ("h0", "h1"), {h: ("eth10g",) for h in ("h0", "h1", "d0", "d1")}, 10e9, emulated=True, lab="lab"
+)
+BROKEN = Fabric("eth2g5", "tcp", ("h0", "h1"), {}, 2.5e9, lab="lab", unusable="not root")
+
+
+def plan(text: str, *fabrics: Fabric, cpus: tuple[int, ...] = (0, 1)) -> Plan:
+    return make_plan(parse(text, "x", registry.load()), fabrics, cpus)
+
+
+def test_one_job_for_each_fabric_rank_count_and_kind() -> None:
+    text = "[barrier]\nranks = [2, 3]\n[latency]\nsizes = '8'\n[train]\nmodels = [{model='resnet20', batch=4, image_px=32}]"
+    made = plan(text, SHM)
+    assert [(j.number, len(j.hosts), [c.benchmark for c in j.cases]) for j in made.jobs] == [
+        (1, 2, ["barrier", "latency"]),
+        (2, 3, ["barrier"]),
+        (3, 2, ["train"]),
+    ]
+    assert made.jobs[2].cases[0].id == "train/shm/pure/gloo/ddp/resnet20 32px batch 4/2r"
+
+
+def test_launches_are_fresh_jobs_in_turn() -> None:
+    made = plan("launches = 3\n[barrier]", SHM, LAB)
+    assert [(j.launch, j.fabric.name) for j in made.jobs] == [(n, f) for n in (1, 2, 3) for f in ("shm", "eth10g")]
+    assert [j.number for j in made.jobs] == [1, 2, 3, 4, 5, 6]
+
+
+def test_more_ranks_than_hosts_are_skipped_with_the_reason() -> None:
+    made = plan("[barrier]\nranks = [2, 3]", LAB)
+    assert [len(j.hosts) for j in made.jobs] == [2]
+    (skip,) = made.skips
+    assert (skip.status, skip.reason) == ("skipped", "pure recipe: one rank a host, and eth10g joins 2 hosts")
+
+
+def test_unusable_fabrics_are_not_planned() -> None:
+    assert [j.fabric.name for j in plan("[barrier]", BROKEN, SHM).jobs] == ["shm"]
+
+
+def test_offload_is_placed_split() -> None:
+    made = plan("[offload_allreduce]\nsizes = '4M'", LAB, SHM)
+    (job,) = made.jobs
+    assert job.hosts == ("h0", "h1", "d0", "d1")
+    assert job.roles == ("host", "host", "dpu", "dpu")
+    assert job.cpus == ((0,), (1,), (1,), (1,))
+    assert [(s.fabric.name, s.reason) for s in made.skips] == [("shm", "no DPUs beside the hosts of this fabric")]
+    assert dpus(LAB) == ("d0", "d1")
+
+
+def test_ranks_go_round_the_cores() -> None:
+    assert place(SHM, 3, "mpi", (4, 6))[2] == ((4,), (6,), (4,))
+    assert place(LAB, 2, "mpi", (0,)) == (("h0", "h1"), ("host", "host"), ((0,), (0,)))
+
+
+def test_a_section_may_name_its_fabrics() -> None:
+    made = plan("[barrier]\nfabrics = ['eth10g']", SHM, LAB)
+    assert [j.fabric.name for j in made.jobs] == ["eth10g"]
+    assert made.skips == ()
+
+
+def test_estimates_grow_with_size_and_slowness() -> None:
+    small, large = (Case("bandwidth", "x", nbytes=n, budget_s=0.1) for n in (8, 1 << 20))
+    slow = Fabric("slow", "tcp", ("a", "b"), rate_bits_per_s=1e9)
+    assert estimate_s(small, LAB) < estimate_s(large, LAB) < estimate_s(large, slow)
+    assert large.deadline_s == 60.0
+
+
+def test_deadlines_are_beyond_estimates() -> None:
+    for job in plan("[bandwidth]\nsizes = '8,1M,16M'", LAB).jobs:
+        for case in job.cases:
+            assert case.deadline_s > 5 * estimate_s(case, LAB)
+
+
+def test_the_spec_survives_json() -> None:
+    (job,) = plan("[barrier]", LAB).jobs
+    data = json.loads(json.dumps(spec(job, ("m",), "small", 1)))
+    assert Fabric.from_dict(data["fabric"]) == LAB
+    assert tuple(Case(**case) for case in data["cases"]) == job.cases
+
+
+@pytest.mark.parametrize("launches", [1, 2])
+def test_the_estimate_is_the_sum_over_jobs(launches: int) -> None:
+    one = plan("[barrier]", SHM).estimate_s
+    assert plan(f"launches = {launches}\n[barrier]", SHM).estimate_s == pytest.approx(launches * one)

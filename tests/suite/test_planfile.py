@@ -1,0 +1,60 @@
+"""Plan files are strict, and the tiers are plan files that parse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fabrics.errors import UserError
+from microbench import registry
+from microbench.registry import Registry
+from suite.planfile import TIERS, parse, read_plan, read_tier
+
+
+@pytest.fixture(scope="module")
+def table() -> Registry:
+    return registry.load()
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_tiers_parse(tier: str, table: Registry) -> None:
+    file = read_tier(tier, table)
+    assert {"latency", "bandwidth", "bibw", "allreduce", "broadcast", "barrier", "offload_allreduce", "train"} == {
+        section.benchmark for section in file.sections
+    }
+    assert file.launches >= 1
+
+
+def test_common_values_reach_every_section(table: Registry) -> None:
+    file = parse('budget_s = 2\n[barrier]\nranks = [2, 3]\n[latency]\nsizes = "8:32"\nbudget_s = 3', "x", table)
+    barrier, latency = file.sections
+    assert (barrier.budget_s, barrier.ranks, latency.budget_s, latency.sizes) == (2.0, (2, 3), 3.0, (8, 16, 32))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[latncy]\nsizes = '8'", "unknown benchmark 'latncy': one of allreduce"),
+        ("[latency]\nsize = '8'", "[latency] has no 'size': allowed are sizes"),
+        ("[latency]", "[latency] needs sizes"),
+        ("[latency]\nsizes = '8,12junk'", "'12junk'"),
+        ("[allreduce]\nsizes = '8'\ndtypes = ['float99']", "'float99': one of float32"),
+        ("[barrier]\nranks = [0]", "ranks = [0] is not what ranks takes"),
+        ("[barrier]\nbudget_s = -1", "budget_s = -1"),
+        ("launches = 0\n[barrier]", "launches = 0"),
+        ("x = 1\n[barrier]", "has no 'x'"),
+        ("", "measures nothing"),
+        ("[barrier", "plan x:"),
+    ],
+)
+def test_mistakes_are_named(text: str, said: str, table: Registry) -> None:
+    with pytest.raises(UserError) as caught:
+        parse(text, "x", table)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_plan_is_named(table: Registry, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot read plan .*nope.toml: No such file"):
+        read_plan(tmp_path / "nope.toml", table)

@@ -1,0 +1,208 @@
+"""The command as a user runs it: real jobs, planted faults, wrong arguments."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests import jobs
+
+PLAN = """
+budget_s = 0.05
+[plant_ok]
+[latency]
+sizes = "0,8"
+[plant_raise]
+[allreduce]
+sizes = "8"
+[plant_die]
+[plant_wrong]
+[plant_unsupported]
+[plant_loop_error]
+[plant_chatter]
+"""
+
+
+def records(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
+
+
+def run(folder: Path, plan: str, *more: str, timeout_s: float = 120) -> jobs.Done:
+    path = folder / "plan.toml"
+    path.write_text(plan)
+    where = ("--fabric", "shm", "--module", "tests.plant", "-o", str(folder / "run"))
+    return jobs.fabricbench("run", "--plan", str(path), *where, *more, timeout_s=timeout_s)
+
+
+@pytest.fixture(scope="module")
+def faults(tmp_path_factory: pytest.TempPathFactory) -> tuple[jobs.Done, Path]:
+    folder = tmp_path_factory.mktemp("faults")
+    return run(folder, PLAN), folder / "run"
+
+
+def test_statuses_and_reasons(faults: tuple[jobs.Done, Path]) -> None:
+    done, folder = faults
+    assert done.code == 4, done.err
+    found = [(r["benchmark"], r["status"]) for r in records(folder)]
+    assert found == [
+        ("plant_ok", "ok"), ("latency", "ok"), ("latency", "ok"), ("plant_raise", "failed"), ("allreduce", "ok"),
+        ("plant_die", "failed"), ("plant_wrong", "invalid"), ("plant_unsupported", "unsupported"),
+        ("plant_loop_error", "failed"), ("plant_chatter", "ok"),
+    ]  # fmt: skip
+    reasons = {r["benchmark"]: r["reason"] for r in records(folder)}
+    assert reasons["plant_raise"].endswith("raised RuntimeError: planted: this rank raises")
+    assert reasons["plant_raise"].startswith("rank 1 on ")
+    assert reasons["plant_die"] == "a rank ended early, with exit code 3"
+    assert "MPI_Send (call 1) failed in iteration 0 on rank" in reasons["plant_loop_error"]
+
+
+def test_the_traceback_is_told_once(faults: tuple[jobs.Done, Path]) -> None:
+    done, _ = faults
+    assert done.err.count("RuntimeError: planted: this rank raises\n") == 2  # the traceback's end, and the summary
+    assert done.err.count("Traceback") == 2  # plant_raise and plant_loop_error
+
+
+def test_a_wrong_result_publishes_no_time(faults: tuple[jobs.Done, Path]) -> None:
+    (wrong,) = (r for r in records(faults[1]) if r["benchmark"] == "plant_wrong")
+    assert wrong["metrics"] == {}
+
+
+def test_shared_memory_is_proved_and_data_checked(faults: tuple[jobs.Done, Path]) -> None:
+    (allreduce,) = (r for r in records(faults[1]) if r["benchmark"] == "allreduce")
+    assert allreduce["proof"] == "proved"
+    assert allreduce["validation"]["flipped_bit_caught"] is True
+    assert allreduce["validation"]["checked_bytes"] == 2 * 8
+    assert allreduce["method"]["sync"] == "barrier"
+    assert allreduce["samples"]["time"]["shape"][0] == 2
+
+
+def test_the_report_is_printed_stored_and_remade(faults: tuple[jobs.Done, Path]) -> None:
+    done, folder = faults
+    again = jobs.fabricbench("report", str(folder))
+    assert again.code == 0
+    assert again.out == done.out == (folder / "report.txt").read_text()
+    for format_ in ("json", "csv"):
+        assert jobs.fabricbench("report", str(folder), "--format", format_).code == 0
+
+
+def test_the_environment_is_kept(faults: tuple[jobs.Done, Path]) -> None:
+    data = json.loads((faults[1] / "run.json").read_text())
+    assert data["finished"]
+    assert data["environment"]["mpi"].startswith("MPICH")
+    assert data["jobs"][0]["thread_level"] == "single"
+    assert data["jobs"][0]["cpus"][0] != [] and data["jobs"][0]["proof"]["verdict"] == "proved"
+    assert [job["status"] for job in data["jobs"]].count("failed") == 3
+
+
+def test_every_rank_raising_tells_one_traceback(tmp_path: Path) -> None:
+    done = run(tmp_path, "[plant_raise_all]\nranks = [4]")
+    assert done.code == 4
+    assert done.err.count("Traceback") == 1
+    assert "[rank 0 on" in done.err
+
+
+def test_a_hang_times_out_and_the_rest_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = (
+        "import sys, suite.plan; suite.plan._DEADLINE_S = 2.0;import suite.cli; sys.exit(suite.cli.main(sys.argv[1:]))"
+    )
+    plan = tmp_path / "plan.toml"
+    plan.write_text("budget_s = 0.05\n[plant_hang]\n[plant_ok]\n")
+    where = ("--fabric", "shm", "--module", "tests.plant", "-o", str(tmp_path / "run"))
+    done = jobs.python("-c", code, "run", "--plan", str(plan), *where)
+    assert done.code == 4, done.err
+    assert [(r["benchmark"], r["status"]) for r in records(tmp_path / "run")] == [
+        ("plant_hang", "timeout"),
+        ("plant_ok", "ok"),
+    ]
+
+
+@pytest.mark.parametrize("act", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_workers_and_keeps_records(tmp_path: Path, act: signal.Signals) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text("budget_s = 0.05\n[plant_ok]\n[plant_hang]\n")
+    folder = tmp_path / "run"
+    command = [
+        sys.executable,
+        "-m",
+        "suite.cli",
+        "run",
+        "--plan",
+        str(plan),
+        "--fabric",
+        "shm",
+        "--module",
+        "tests.plant",
+    ]
+    process = subprocess.Popen(
+        [*command, "-o", str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        until = time.monotonic() + 60
+        while not ((folder / "records.jsonl").exists() and records(folder)):
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        family = psutil.Process(process.pid).children(recursive=True)
+        assert len(family) >= 3  # mpiexec, its proxy, the ranks
+        process.send_signal(act)
+        _, err = process.communicate(timeout=30)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 130
+    assert "interrupted" in err
+    assert "Traceback" not in err
+    assert not [p for p in family if p.is_running()]
+    assert [r["status"] for r in records(folder)] == ["ok"]
+    assert (folder / "report.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("run", "--quick", "--fabric", "eth9"), 2, "'eth9'"),
+        (("run", "--quick", "--full"), 2, "not allowed with"),
+        (("run", "--plan", "nope.toml"), 2, "cannot read plan nope.toml"),
+        (("run", "--quick", "--pages", "giant"), 2, "giant"),
+        (("run", "--quick", "--module", "no.such"), 2, "no module 'no'"),
+        (("bench", "latncy"), 2, "unknown benchmark 'latncy': one of allreduce"),
+        (("bench", "latency", "--sizes", "12junk"), 2, "'12junk'"),
+        (("bench", "allreduce", "--dtype", "float99"), 2, "'float99': one of float32"),
+        (("bench", "allreduce", "--sizes", "10"), 2, "not a multiple of 4 B"),
+        (("bench",), 2, "bench needs a NAME"),
+        (("bench", "latency"), 4, "latency needs 2 ranks: this job has 1"),
+        (("report", "no-such-run"), 2, "no-such-run"),
+        (("frobnicate",), 2, "frobnicate"),
+        ((), 2, "COMMAND"),
+        (("lab", "exec", "h9", "true"), 2, ""),
+    ],
+)
+def test_mistakes_are_one_line(arguments: tuple[str, ...], code: int, said: str) -> None:
+    done = jobs.fabricbench(*arguments)
+    assert (done.code, done.out) == (code, ""), done.err
+    assert said in done.err
+    assert len(done.err.splitlines()) == 1, done.err
+
+
+@pytest.mark.parametrize("command", ["run", "bench", "fabrics", "lab", "report"])
+def test_help_has_an_example(command: str) -> None:
+    done = jobs.fabricbench(command, "--help")
+    assert done.code == 0
+    assert "example" in done.out
+    assert f"fabricbench {command}" in done.out or f"fabricbench bench {command}" in done.out
+
+
+def test_a_dry_run_says_what_and_how_long_and_writes_nothing(tmp_path: Path) -> None:
+    done = jobs.fabricbench("run", "--quick", "--dry-run", "--fabric", "shm", "-o", str(tmp_path / "run"))
+    assert done.code == 0, done.err
+    assert "minutes" in done.out
+    assert "allreduce" in done.out
+    assert not (tmp_path / "run").exists()
