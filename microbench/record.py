@@ -94,8 +94,8 @@ class Record:
             raise ValueError(f"record schema {data['schema']} is newer than {SCHEMA}: update fabricbench")
         known = {f.name for f in fields(cls)}
         kept: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in data.items() if k in known}
-        kept["metrics"] = {k: Metric(**m) for k, m in data.get("metrics", {}).items()}
         try:
+            kept["metrics"] = {k: Metric(**m) for k, m in data.get("metrics", {}).items()}
             return cls(**kept)
         except TypeError as error:
             raise ValueError(f"not a record: {error}") from None

@@ -55,7 +55,7 @@ class Run:
                 self._job(job, progress)
         finally:
             progress.close()
-            self._write(finished=True)
+        self._write(finished=True)
         return self.worst
 
     def _write(self, finished: bool) -> None:

@@ -1,0 +1,144 @@
+"""Cells and columns: what a table says of one summary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from reports.ratios import speed
+from reports.summary import LAUNCHES_FOR_INTERVAL, Summary, basis
+from reports.tables import Cell, Column, prose
+from reports.units import Unit, times
+from reports.view import View, marks, setup_text
+
+_SHORT = 16  # the longest reason that a cell has room for
+
+
+def fabric(s: Summary) -> str:
+    """The fabric's name."""
+    return s.fabric
+
+
+def value(name: str, unit: Unit) -> Cell:
+    """The metric's value in ``unit``, or why there is none."""
+
+    def cell(s: Summary) -> str:
+        metric = s.metrics.get(name)
+        if metric is None:
+            return "-"
+        return _brief(metric.note) if metric.value is None else unit.text(metric.value)
+
+    return cell
+
+
+def interval(name: str, unit: Unit, mixed: bool = False) -> Cell:
+    """The metric's interval or range, or why there is none; ``mixed`` marks each with its basis."""
+
+    def cell(s: Summary) -> str:
+        ends, metric = s.ends(name), s.metrics.get(name)
+        if metric is None or metric.value is None:
+            return ""
+        if ends is None:
+            return _brief(metric.note)
+        inside = ", ".join(unit.text(end, like=metric.value) for end in ends)
+        return f"[{inside}]" + (f" {_mark(s.spread[name].launches)}" if mixed else "")
+
+    return cell
+
+
+def upper(name: str, unit: Unit) -> Cell:
+    """The metric's value and the upper end of its interval, ``240.1 (262.1)``, or why there is none."""
+
+    def cell(s: Summary) -> str:
+        ends, text = s.ends(name), value(name, unit)(s)
+        metric = s.metrics.get(name)
+        if ends is None or metric is None or metric.value is None:
+            return text
+        return f"{text} ({unit.text(ends[1], like=metric.value)})"
+
+    return cell
+
+
+def together(name: str, unit: Unit) -> Cell:
+    """Value and interval in one cell: ``36.10 [35.90, 36.40]``."""
+    number, inside = value(name, unit), interval(name, unit)
+    return lambda s: " ".join(part for part in (number(s), inside(s)) if part)
+
+
+def told(s: Summary, name: str, unit: Unit) -> str:
+    """A number as a sentence tells it: ``36.10 [35.90, 36.40] ms (n 30)``."""
+    return f"{together(name, unit)(s)} {unit.name} (n {samples(name)(s)})"
+
+
+def samples(name: str) -> Cell:
+    """Samples behind the value: ``1000``, or ``3 x 1000`` for three launches (``~`` marks a mean)."""
+
+    def cell(s: Summary) -> str:
+        metric, spread = s.metrics.get(name), s.spread.get(name)
+        if metric is None:
+            return "-"
+        if spread is None or spread.launches < 2:
+            return str(metric.n)
+        each, rest = divmod(metric.n, spread.launches)
+        return f"{spread.launches} x {'~' if rest else ''}{each}"
+
+    return cell
+
+
+def against(v: View, group: Sequence[Summary], name: str) -> Column:
+    """How many times faster each line is than the reference fabric at the same size."""
+    base = {s.nbytes: s for s in group if s.fabric == v.reference}
+
+    def cell(s: Summary) -> str:
+        found = base.get(s.nbytes)
+        ratio = speed(s, found, name) if found is not None else None
+        return times(ratio.value) if ratio else "-"
+
+    alone = len({s.fabric for s in group}) < 2 or not base
+    return Column(f"vs {v.reference}", (lambda _: "") if alone else cell)
+
+
+def notes(v: View) -> Column:
+    """The marks that must be read beside the numbers."""
+    return Column("notes", lambda s: marks(v, s), "left")
+
+
+def interval_columns(group: Sequence[Summary], name: str, unit: Unit, head: str = "") -> list[Column]:
+    """Value and interval; the heading names the basis where all lines share it."""
+    counts = {s.spread[name].launches for s in group if name in s.spread}
+    mixed = len(counts) > 1
+    heading = "interval" if mixed else _heading(counts.pop() if counts else 1)
+    return [Column(f"{head} {unit.name}".lstrip(), value(name, unit)), Column(heading, interval(name, unit, mixed))]
+
+
+def legend(group: Sequence[Summary], name: str) -> str:
+    """What the marks behind mixed intervals mean; empty where the heading says it."""
+    counts = sorted({s.spread[name].launches for s in group if name in s.spread})
+    return "; ".join(f"{_mark(n)}: {basis(n)}" for n in counts) if len(counts) > 1 else ""
+
+
+def titled(title: str, group: Sequence[Summary], names: Sequence[str], drawn: str) -> str:
+    """A table of the metrics ``names`` under its title and setup, with the legends that it needs."""
+    marked = legend(group, names[0]) if names else ""
+    heading = prose(f"{title}: {setup_text(group[0])}" + (f". Intervals: {marked}" if marked else ""))
+    return "\n\n".join([heading, drawn, *absences(group, names)])
+
+
+def absences(group: Iterable[Summary], names: Iterable[str]) -> list[str]:
+    """Why cells say ``n/a``, where the reason is too long for a cell."""
+    found = [s.metrics[name].note for s in group for name in names if name in s.metrics and not s.ends(name)]
+    reasons = dict.fromkeys(note for note in found if len(note) > _SHORT)
+    return [prose("n/a: " + "; ".join(reasons))] if reasons else []
+
+
+def _brief(note: str) -> str:
+    return "-" if not note else note if len(note) <= _SHORT else "n/a"
+
+
+def _mark(launches: int) -> str:
+    return "w" if launches <= 1 else f"{'r' if launches < LAUNCHES_FOR_INTERVAL else 'L'}{launches}"
+
+
+def _heading(launches: int) -> str:
+    if launches <= 1:
+        return "95 %, 1 launch"
+    return f"{'range' if launches < LAUNCHES_FOR_INTERVAL else '95 %'}, {launches} launches"

@@ -1,0 +1,1 @@
+"""The report's eight chapters: a module each, a function ``chapter(view)`` in each."""

@@ -1,0 +1,171 @@
+"""Chapter 1: the machine, its software, the jobs, and how every number was made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from reports.load import UNFINISHED, mapping
+from reports.ratios import HOW
+from reports.summary import LAUNCHES_FOR_INTERVAL
+from reports.tables import bullet, pairs
+from reports.units import count, duration, runs
+from reports.view import Chapter, View, number
+
+DEFINITIONS = (
+    "A size is bytes per rank in the send buffer; 1 KiB = 1024 B. 1 us = 1e-6 s, 1 MB/s = 1e6 B/s, "
+    "1 Gbit/s = 1e9 bit/s.",
+    "latency: half the round trip of a ping-pong. bandwidth: one way, a window of messages in flight. bibw: "
+    "the same both ways at once, both ways counted.",
+    "Time of a collective: per iteration the longest of all ranks. busbw: what each link must carry under an "
+    "ideal algorithm (allreduce over p ranks: 2 (p-1)/p x size / time); it is derived from the median time.",
+    "n counts samples; '3 x 1000' is three launches of 1000 samples each, '~' marks a mean count. 'p99 "
+    "(upper)' is the 99th percentile and the upper end of its interval; too few samples for one: n = x < y.",
+    "'vs X' and every ratio is a ratio of medians, above 1 where faster; its interval: " + HOW + ".",
+)
+
+
+def chapter(v: View) -> Chapter:
+    """The chapter on system and method."""
+    return Chapter(1, "System and method", (_run(v), _machine(v), _jobs(v), _method(v)))
+
+
+def _run(v: View) -> str:
+    run, plan = v.data.run, v.data.plan
+    wrote = str(run.get("fabricbench", ""))
+    launches = f"{plan['launches']} planned" if plan.get("launches") else ""
+    seen = runs(r.launch for r in v.records)
+    return pairs([
+        ("run", _text(run.get("id"))),
+        ("fabricbench", wrote),
+        ("command", " ".join(map(str, run.get("command") or ()))),
+        ("started", _text(run.get("started"))),
+        ("finished", _text(run.get("finished")) or "no: " + UNFINISHED),
+        ("duration", _duration(run.get("started"), run.get("finished"))),
+        ("tier", _text(plan.get("tier"))),
+        ("launches", ", ".join(part for part in (launches, seen and f"number {seen} on disk") if part)),
+        ("on disk", f"{count(len(v.summaries), 'case')}, {count(len(v.records), 'record')}"),
+    ])  # fmt: skip
+
+
+def _duration(started: Any, finished: Any) -> str:
+    try:
+        spent = datetime.fromisoformat(str(finished)) - datetime.fromisoformat(str(started))
+    except (ValueError, TypeError):
+        return ""
+    return duration(spent.total_seconds())
+
+
+def _machine(v: View) -> str:
+    known = v.data.environment
+    if not known:
+        return "The run does not describe its machine: run.json has no environment."
+    memory = number(known.get("memory_bytes"))
+    packages = ", ".join(f"{name} {version}" for name, version in mapping(known.get("packages")).items())
+    told = {
+        "hostname",
+        "kernel",
+        "cpu",
+        "cores",
+        "memory_bytes",
+        "python",
+        "mpi",
+        "mpiexec",
+        "packages",
+        "emulated",
+    }
+    others = [(str(k).replace("_", " "), _text(x)) for k, x in known.items() if k not in told]
+    return pairs([
+        ("host", _text(known.get("hostname"))),
+        ("kernel", _text(known.get("kernel"))),
+        ("CPU", _text(known.get("cpu"))),
+        ("cores", _text(known.get("cores"))),
+        ("memory", "" if memory is None else f"{memory / 2**30:.1f} GiB"),
+        ("MPI", _text(known.get("mpi"))),
+        ("mpiexec", _text(known.get("mpiexec"))),
+        ("python", _text(known.get("python"))),
+        ("packages", packages),
+        ("EMULATED", _emulated(v)),
+        *others,
+    ])  # fmt: skip
+
+
+def _emulated(v: View) -> str:
+    if not v.emulated:
+        return "everything: the run says so" if v.data.environment.get("emulated") else ""
+    return f"{', '.join(v.emulated)}: network namespaces of this one machine, which all their hosts share"
+
+
+def _text(data: Any) -> str:
+    """Scalars as they are, lists joined, mappings as ``k=v``; nothing for nothing."""
+    if data is None:
+        return ""
+    if isinstance(data, float):
+        return f"{data:.4g}"
+    if isinstance(data, Mapping):
+        return " ".join(f"{k}={_text(x)}" for k, x in data.items())
+    return ", ".join(map(_text, data)) if isinstance(data, list | tuple) else str(data)
+
+
+def _jobs(v: View) -> str:
+    levels = dict.fromkeys(str(x) for x in [*(j.get("thread_level") for j in v.data.jobs),
+                                            *(r.thread_level for r in v.records)] if x)  # fmt: skip
+    rows = [("jobs", count(len(v.data.jobs), "MPI job") + " launched"), ("thread level", ", ".join(levels))]
+    layouts: dict[str, list[str]] = {}
+    for job in v.data.jobs:
+        where = layout(job)
+        if where:
+            layouts.setdefault(where, []).append(str(job.get("fabric", "?")))
+    rows += [("ranks" if not i else "", f"{where} ({', '.join(dict.fromkeys(fabrics))})")
+             for i, (where, fabrics) in enumerate(layouts.items())]  # fmt: skip
+    return pairs(rows)
+
+
+def layout(job: Mapping[str, Any]) -> str:
+    """Which rank of a job ran where: ``rank 0: host h0, CPU 0; rank 1: dpu d0, CPU 1``."""
+    hosts, roles, cpus = (list(job.get(name) or ()) for name in ("hosts", "roles", "cpus"))
+    told = []
+    for rank, host in enumerate(hosts):
+        role = str(roles[rank]) if rank < len(roles) and roles[rank] else "host"
+        mask = cpus[rank] if rank < len(cpus) else ()
+        known = isinstance(mask, list | tuple) and bool(mask) and all(isinstance(c, int) for c in mask)
+        told.append(f"rank {rank}: {role} {host}" + (f", CPU {runs(mask)}" if known else ""))
+    return "; ".join(told)
+
+
+def _method(v: View) -> str:
+    lines = [*DEFINITIONS, _intervals(v), *_recorded(v)]
+    return "\n".join(["How the numbers are made", *map(bullet, lines)])
+
+
+def _intervals(v: View) -> str:
+    counts = {s.launches for s in v.published}
+    rules = [
+        ("within one launch: 95 % order-statistic intervals over its samples, which show nothing of how "
+         "launches differ ('95 %, 1 launch')", any(n == 1 for n in counts)),
+        (f"over 2 to {LAUNCHES_FOR_INTERVAL - 1} launches: the median of their values and their range, which "
+         "is not an interval ('range')", any(1 < n < LAUNCHES_FOR_INTERVAL for n in counts)),
+        (f"over {LAUNCHES_FOR_INTERVAL} launches or more: the median of their values and its exact 95 % "
+         "order-statistic interval ('95 %')", any(n >= LAUNCHES_FOR_INTERVAL for n in counts)),
+    ]  # fmt: skip
+    used = [text for text, here in rules if here]
+    return "Values are medians. Intervals " + "; ".join(used) + "." if used else "No number is published."
+
+
+def _recorded(v: View) -> Iterable[str]:
+    """The method as the records state it: each setting with the benchmarks that it holds for."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for r in v.records:
+        for name, setting in r.method.items():
+            if isinstance(setting, str) and setting and name != "workload":
+                found.setdefault(name, {}).setdefault(setting, []).append(r.benchmark)
+    for name, settings in found.items():
+        if len(settings) <= 4:
+            told = [f"{text} ({_used(v, used)})" for text, used in settings.items()]
+            yield f"{name.replace('_', ' ')}: {'; '.join(told)}."
+
+
+def _used(v: View, benchmarks: Iterable[str]) -> str:
+    named = dict.fromkeys(benchmarks)
+    return "all" if set(named) == {r.benchmark for r in v.records} else ", ".join(named)

@@ -1,0 +1,65 @@
+"""A run as data: JSON with records, summaries and findings; CSV with a row per summary and metric."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+from microbench.record import Record
+from reports.summary import Summary, basis
+from reports.text import chapters, findings
+from reports.view import View
+
+_CASE = ("id", "benchmark", "fabric", "recipe", "backend", "mpi", "thread_level", "algorithm", "mode",
+         "workload", "device", "direction", "nbytes", "dtype", "ranks", "ranks_per_host", "placement",
+         "proof", "emulated", "oversubscribed", "status", "reason", "launches", "attempted")  # fmt: skip
+_METRIC = ("value", "low", "high", "n", "unit", "better", "kind", "note")
+COLUMNS = (*_CASE, "metric", *_METRIC, "basis", "launches_low", "launches_high")
+
+
+def to_json(v: View) -> str:
+    """``{"run", "records", "summaries", "findings"}`` in base units, strict JSON: no NaN, no infinity."""
+    data = {
+        "run": v.data.run,
+        "records": [_flat(record) for record in v.data.records],
+        "summaries": [_flat(s) for s in v.summaries],
+        "findings": [vars(finding) for finding in findings(chapters(v))],
+    }
+    return json.dumps(data, allow_nan=False) + "\n"
+
+
+def _flat(case: Record | Summary) -> dict[str, Any]:
+    """The fields as they are: ``dataclasses.asdict`` would copy every leaf, which takes seconds for a large run."""
+    parts = {name: {key: vars(part) for key, part in getattr(case, name).items()}
+             for name in ("metrics", "spread") if hasattr(case, name)}  # fmt: skip
+    return {**vars(case), **parts}
+
+
+def to_csv(v: View) -> str:
+    """A row per summary and metric in base units; a case without metrics has one row."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for s in v.summaries:
+        case = [_plain(getattr(s, name)) for name in _CASE]
+        writer.writerows([*case, *row] for row in _rows(s))
+    return out.getvalue()
+
+
+def _rows(s: Summary) -> list[list[Any]]:
+    if not s.metrics:
+        return [[""] * (len(COLUMNS) - len(_CASE))]
+    rows = []
+    for name, metric in s.metrics.items():
+        spread = s.spread.get(name)
+        over = [basis(spread.launches), spread.low, spread.high] if spread else ["", "", ""]
+        rows.append([name, *(_plain(getattr(metric, field)) for field in _METRIC), *over])
+    return rows
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else value

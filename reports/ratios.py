@@ -1,0 +1,60 @@
+"""Ratios of two summaries, with the conservative interval of the two: low / high to high / low.
+
+Two 95 % intervals hold together in at least 90 % of cases (Bonferroni), and so does the ratio's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from reports.summary import Summary, basis
+from reports.units import times
+
+HOW = "low/high to high/low of the two intervals: at least 90 % where both are 95 % intervals"
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A ratio of medians; the ends are None where either side has none. ``basis`` says what they rest on."""
+
+    value: float
+    low: float | None
+    high: float | None
+    basis: str
+
+    @property
+    def interval(self) -> str:
+        """``[1.10, 1.17]``, or ``no interval``."""
+        if self.low is None or self.high is None:
+            return "no interval"
+        return f"[{self.low:.2f}, {self.high:.2f}]"
+
+    @property
+    def text(self) -> str:
+        """``1.13x [1.10, 1.17]``."""
+        return f"{times(self.value)} {self.interval}"
+
+    @property
+    def beyond_one(self) -> bool:
+        """Whether the interval leaves out 1."""
+        return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
+
+
+def ratio(top: Summary, bottom: Summary, name: str) -> Ratio | None:
+    """``top`` over ``bottom`` in metric ``name``; None where a value is missing or not positive."""
+    over, under = top.value(name), bottom.value(name)
+    if over is None or under is None or over <= 0 or under <= 0:
+        return None
+    above, below = top.ends(name), bottom.ends(name)
+    rests = " and ".join(dict.fromkeys(basis(s.spread[name].launches) for s in (top, bottom)))
+    if above is None or below is None:
+        return Ratio(over / under, None, None, "one side has no interval")
+    high = above[1] / below[0] if below[0] > 0 else None
+    return Ratio(over / under, None if high is None else above[0] / below[1], high, rests)
+
+
+def speed(fast: Summary, slow: Summary, name: str) -> Ratio | None:
+    """How many times better ``fast`` is: above 1 is faster, for times and rates alike."""
+    metric = fast.metrics.get(name)
+    higher = metric is not None and metric.better == "higher"
+    return ratio(fast, slow, name) if higher else ratio(slow, fast, name)

@@ -1,0 +1,185 @@
+"""What every chapter looks at: a run, its summaries, and the questions that several chapters ask."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+from microbench.record import Record
+from reports.load import RunData, mapping
+from reports.summary import Summary, newest, summarise
+from reports.units import BITS
+
+Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
+
+POINT_TO_POINT = ("latency", "bandwidth", "bibw")
+TRAINING = "train"
+OFFLOAD = "offload_"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A sentence that the numbers support, and the numbers (base units) that it is made of."""
+
+    chapter: int
+    text: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A chapter of the report: its findings, and its blocks of text."""
+
+    number: int
+    title: str
+    blocks: tuple[str, ...]
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True)
+class View:
+    """A run with its summaries; made once, read by all chapters."""
+
+    data: RunData
+    summaries: tuple[Summary, ...]
+
+    @cached_property
+    def records(self) -> tuple[Record, ...]:
+        """One record per case and launch."""
+        return newest(self.data.records)
+
+    @cached_property
+    def published(self) -> tuple[Summary, ...]:
+        """The summaries whose numbers may stand under their fabric's name, by fabric as in the run."""
+        good = [s for s in self.summaries if s.published]
+        return tuple(sorted(good, key=lambda s: self.order(s.fabric)))
+
+    @cached_property
+    def fabrics(self) -> Mapping[str, Mapping[str, Any]]:
+        """Every fabric by name, in the run's order; one that only records name has no description."""
+        listed = {str(f["name"]): f for f in self.data.fabrics if f.get("name")}
+        return listed | {r.fabric: {} for r in self.data.records if r.fabric not in listed}
+
+    @cached_property
+    def _order(self) -> Mapping[str, int]:
+        return {name: place for place, name in enumerate(self.fabrics)}
+
+    def order(self, fabric: str) -> int:
+        """The fabric's place in every table."""
+        return self._order.get(fabric, len(self._order))
+
+    def rate(self, fabric: str) -> float | None:
+        """The declared rate in bit/s."""
+        return number(self.fabrics.get(fabric, {}).get("rate_bits_per_s"))
+
+    @cached_property
+    def emulated(self) -> tuple[str, ...]:
+        """The names of the emulated fabrics."""
+        marked = {r.fabric for r in self.data.records if r.emulated}
+        return tuple(name for name, f in self.fabrics.items() if f.get("emulated") or name in marked)
+
+    @cached_property
+    def networks(self) -> tuple[str, ...]:
+        """The fabrics that join hosts and have published numbers, the slowest first.
+
+        By declared rate; those that declare none come first, by the bandwidth measured.
+        """
+        measured = {s.fabric for s in self.published}
+        names = [n for n in self.fabrics if n in measured and not self.inside_a_host(n)]
+        return tuple(sorted(names, key=lambda n: (self.rate(n) or 0.0, self.peak(n))))
+
+    def inside_a_host(self, fabric: str) -> bool:
+        """Whether the fabric's bytes never leave a host: shared memory and loopback."""
+        known = self.fabrics.get(fabric, {})
+        devices = {d for names in mapping(known.get("devices")).values() for d in names or ()}
+        return known.get("kind") == "shm" or fabric == "shm" or devices == {"lo"}
+
+    def peak(self, fabric: str) -> float:
+        """The highest one-way bandwidth measured, bytes/s; 0 where none was."""
+        return max((v for s in self.of("bandwidth") if s.fabric == fabric
+                    if (v := s.value("bandwidth")) is not None), default=0.0)  # fmt: skip
+
+    @cached_property
+    def reference(self) -> str:
+        """The fabric that others are set against: the slowest network, else the first fabric measured."""
+        names = [*self.networks, *(s.fabric for s in self.published)]
+        return names[0] if names else ""
+
+    def of(self, *benchmarks: str) -> list[Summary]:
+        """The published summaries of these benchmarks."""
+        return [s for s in self.published if s.benchmark in benchmarks]
+
+    def absent(self, *benchmarks: str) -> str:
+        """Why a chapter has nothing to show of these benchmarks."""
+        told = [s for s in self.summaries if not benchmarks or s.benchmark in benchmarks]
+        if not told:
+            return "Nothing to show: the run has no such case on disk."
+        tally: dict[str, int] = {}
+        for s in told:
+            what = "disproved" if s.status == "ok" else s.status
+            tally[what] = tally.get(what, 0) + 1
+        counts = ", ".join(f"{n} {what}" for what, n in tally.items())
+        return f"Nothing to show: no such case has numbers ({counts}); chapter 8 has the reasons."
+
+
+def view(data: RunData) -> View:
+    """The run with its summaries."""
+    return View(data, summarise(data.records))
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """The items by ``key``, in the order in which the keys first appear."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
+def setup(s: Summary) -> tuple[str | int, ...]:
+    """All that must agree for two fabrics to be compared, the size apart."""
+    return (s.benchmark, s.ranks, s.recipe, s.backend, s.mpi, s.algorithm, s.mode, s.workload, s.device,
+            s.direction, s.dtype)  # fmt: skip
+
+
+def setup_text(s: Summary) -> str:
+    """The setup in words: ``2 ranks, pure recipe, mpi, float32``."""
+    parts = (f"{s.ranks} ranks" if s.ranks != 1 else "1 rank", s.recipe and f"{s.recipe} recipe", s.backend,
+             s.algorithm and f"{s.algorithm} algorithm", s.mode, s.dtype,
+             "" if s.device == "cpu" else s.device)  # fmt: skip
+    return ", ".join(part for part in parts if part)
+
+
+def above_declared(v: View, s: Summary) -> bool:
+    """Whether a rate exceeds what the fabric declares; two-way traffic may have twice the rate."""
+    declared = v.rate(s.fabric)
+    rates = [x for name in ("bandwidth", "busbw") if (x := s.value(name)) is not None]
+    return declared is not None and any(x * BITS > declared * ways(s) for x in rates)
+
+
+def ways(s: Summary) -> int:
+    """2 where both directions are counted, else 1."""
+    return 2 if s.direction == "bi" or s.benchmark == "bibw" else 1
+
+
+def marks(v: View, s: Summary) -> str:
+    """What must be read beside the numbers."""
+    named = (("EMULATED", s.emulated or s.fabric in v.emulated), ("unproved", s.proof == "unknown"),
+             ("DISPROVED", s.proof == "disproved"), ("oversubscribed", s.oversubscribed),
+             ("> declared rate", above_declared(v, s)),
+             (f"{s.ranks_per_host} ranks a host", s.ranks_per_host > 1 and len(set(s.hosts)) > 1))  # fmt: skip
+    return ", ".join(name for name, given in named if given)
+
+
+def number(data: Any) -> float | None:
+    """``data`` as a finite float, or None."""
+    good = isinstance(data, int | float) and not isinstance(data, bool) and math.isfinite(data)
+    return float(data) if good else None
+
+
+def jobs_of(v: View, fabric: str) -> list[Mapping[str, Any]]:
+    """The jobs that ran over a fabric."""
+    return [job for job in v.data.jobs if job.get("fabric") == fabric]

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reports.load import NotARun
+from reports.render import FORMATS, render
+from tests.reports.folder import lab_run
+
+ROOT = Path(__file__).parents[2]
+ALLOWED = {"reports", "microbench"}
+PROGRAM = """
+import sys
+from pathlib import Path
+from reports.render import FORMATS, render
+for name in FORMATS:
+    render(Path(sys.argv[1]), name)
+print(*sorted({name.partition(".")[0] for name in sys.modules}))
+print(*sorted(name for name in sys.modules if name.startswith("microbench.")))
+"""
+
+
+def test_formats(tmp_path: Path) -> None:
+    lab_run().write(tmp_path)
+    assert list(FORMATS) == ["text", "json", "csv"]
+    assert all(render(tmp_path, name).endswith("\n") for name in FORMATS)
+    assert render(tmp_path) == render(tmp_path, "text")
+
+
+def test_an_unknown_format_names_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="unknown format 'html': one of text, json, csv"):
+        render(lab_run().write(tmp_path), "html")
+
+
+def test_a_folder_without_a_run(tmp_path: Path) -> None:
+    with pytest.raises(NotARun):
+        render(tmp_path)
+
+
+def test_reports_need_neither_mpi_nor_torch(tmp_path: Path) -> None:
+    lab_run().write(tmp_path)
+    done = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path)], cwd=ROOT, text=True, timeout=60,
+                          capture_output=True, check=True)  # fmt: skip
+    packages, floor_1 = done.stdout.splitlines()
+    loaded = set(packages.split())
+    assert not loaded & {"mpi4py", "torch", "suite", "fabrics", "training", "collectives", "psutil"}
+    assert set(floor_1.split()) == {"microbench.record", "microbench.stats"}
