@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := fabrics microbench collectives training reports suite tests
 
-.PHONY: bench test lint unit parity clean
+.PHONY: bench test lint unit parity relock clean
 .DELETE_ON_ERROR:
 
 bench: $(VENV)/ready
@@ -30,6 +30,11 @@ $(VENV)/ready: requirements.lock pyproject.toml microbench/loop.c
 	$(BIN)/python -m pip install --quiet --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
+
+# The lock file, from the environment at hand.
+relock: $(VENV)/ready
+	{ head -1 requirements.lock; $(BIN)/pip freeze --all --exclude-editable | grep -viE '^(pip|fabricbench)==' | sed 's/+cpu//'; } > .lock
+	mv .lock requirements.lock
 
 clean:
 	rm -rf $(VENV) build *.egg-info microbench/*.so

@@ -58,7 +58,7 @@ class Registry:
 
 
 def load(modules: Iterable[str] = MODULES) -> Registry:
-    """The benchmarks of ``modules``, each of which exports them as ``BENCHMARKS``; UserError for one that is not there."""
+    """The benchmarks of ``modules``, each of which exports ``BENCHMARKS``; UserError for one that is missing."""
     registry = Registry()
     for name in modules:
         try:

@@ -51,7 +51,7 @@ def test_a_poisoned_buffer_does_not_pass() -> None:
     expected = check.pattern(64, 0)
     buffer = expected.copy()
     check.poison(buffer)
-    with pytest.raises(Invalid, match="wrong data: 6[0-9] bytes differ"):
+    with pytest.raises(Invalid, match=r"wrong data: 6[0-9] bytes differ"):
         check.verify(buffer, expected, int)
 
 

@@ -24,7 +24,8 @@ def plan(text: str, *fabrics: Fabric, cpus: tuple[int, ...] = (0, 1)) -> Plan:
 
 
 def test_one_job_for_each_fabric_rank_count_and_kind() -> None:
-    text = "[barrier]\nranks = [2, 3]\n[latency]\nsizes = '8'\n[train]\nmodels = [{model='resnet20', batch=4, image_px=32}]"
+    text = "[barrier]\nranks = [2, 3]\n[latency]\nsizes = '8'\n"
+    text += "[train]\nmodels = [{model='resnet20', batch=4, image_px=32}]"
     made = plan(text, SHM)
     assert [(j.number, len(j.hosts), [c.benchmark for c in j.cases]) for j in made.jobs] == [
         (1, 2, ["barrier", "latency"]),

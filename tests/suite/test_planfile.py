@@ -56,5 +56,5 @@ def test_mistakes_are_named(text: str, said: str, table: Registry) -> None:
 
 
 def test_a_missing_plan_is_named(table: Registry, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="cannot read plan .*nope.toml: No such file"):
+    with pytest.raises(UserError, match=r"cannot read plan .*nope\.toml: No such file"):
         read_plan(tmp_path / "nope.toml", table)

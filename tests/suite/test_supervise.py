@@ -52,7 +52,8 @@ def test_silence_ends_at_the_starts_deadline() -> None:
 
 def test_a_death_in_a_case_is_told_with_code_and_last_words() -> None:
     ending, _, _ = job(
-        "tell(event='job'); tell(event='start', case=0); print('last words', file=sys.stderr); sys.stderr.flush(); os._exit(7)"
+        "tell(event='job'); tell(event='start', case=0);"
+        "print('last words', file=sys.stderr); sys.stderr.flush(); os._exit(7)"
     )
     assert ending == Ending("failed", "a rank ended early, with exit code 7: last words", 0)
 
@@ -92,6 +93,7 @@ def test_no_descendant_survives(stubborn: str) -> None:
 def test_a_child_whose_parent_died_is_ended_too() -> None:
     _, events, _ = job(
         "p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True,"
-        " stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL); tell(event='job', pid=p.pid); time.sleep(0.5); os._exit(1)"
+        " stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL);"
+        "tell(event='job', pid=p.pid); time.sleep(0.5); os._exit(1)"
     )
     assert not psutil.pid_exists(events[0]["pid"])
