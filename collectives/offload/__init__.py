@@ -1,0 +1,1 @@
+"""Collectives that run on DPUs while their hosts compute."""
