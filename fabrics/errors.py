@@ -9,7 +9,7 @@ class UserError(Exception):
     exit_code = 2
 
 
-class CannotRun(Exception):  # noqa: N818 - reads as the sentence that it prints
+class CannotRun(Exception):
     """What was asked for cannot run here, or did not finish. Exit code 4."""
 
     exit_code = 4

@@ -119,6 +119,7 @@ def _standing_lab() -> cluster.Lab | None:
 @contextmanager
 def _lab() -> Iterator[cluster.Lab | None]:
     """The lab that is up, or one for the time of the run, or none where none can be made."""
+    cluster.remove_orphans()
     standing = _standing_lab()
     if standing is not None or why_not():
         yield standing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import selectors
@@ -21,6 +22,7 @@ _END_S = 10.0
 _TERM_S = 3.0
 _TICK_S = 0.25
 _LARGEST_READ = 1 << 16
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,16 @@ class _Progress:
     noise: list[str] = field(default_factory=list)
 
 
+def _end_with_parent() -> Callable[[], None]:
+    """What the launcher does before it starts: ask the kernel for SIGTERM when the supervisor dies, even by SIGKILL."""
+    prctl = ctypes.CDLL(None).prctl
+
+    def ask() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+    return ask
+
+
 class Children:
     """A started job and all its descendants; leaving the block ends whatever of them is left."""
 
@@ -54,6 +66,7 @@ class Children:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
+            preexec_fn=_end_with_parent(),  # noqa: PLW1509 - the supervisor has no threads
         )
         self._known: dict[int, psutil.Process] = {}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -125,44 +124,45 @@ def test_a_hang_times_out_and_the_rest_goes_on(tmp_path: Path, monkeypatch: pyte
     ]
 
 
-@pytest.mark.parametrize("act", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_ends_workers_and_keeps_records(tmp_path: Path, act: signal.Signals) -> None:
+def started(tmp_path: Path) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
+    """A run that hangs in its second case, and all its descendants."""
     plan = tmp_path / "plan.toml"
     plan.write_text("budget_s = 0.05\n[plant_ok]\n[plant_hang]\n")
-    folder = tmp_path / "run"
-    command = [
-        sys.executable,
-        "-m",
-        "suite.cli",
-        "run",
-        "--plan",
-        str(plan),
-        "--fabric",
-        "shm",
-        "--module",
-        "tests.plant",
-    ]
-    process = subprocess.Popen(
-        [*command, "-o", str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
+    where = ("--fabric", "shm", "--module", "tests.plant", "-o", str(tmp_path / "run"))
+    command = [sys.executable, "-m", "suite.cli", "run", "--plan", str(plan), *where]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 60
+    while not ((tmp_path / "run" / "records.jsonl").exists() and records(tmp_path / "run")):
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    family = psutil.Process(process.pid).children(recursive=True)
+    assert len(family) >= 3  # mpiexec, its proxy, the ranks
+    return process, family
+
+
+@pytest.mark.parametrize("act", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_workers_and_keeps_records(tmp_path: Path, act: signal.Signals) -> None:
+    process, family = started(tmp_path)
+    process.send_signal(act)
     try:
-        until = time.monotonic() + 60
-        while not ((folder / "records.jsonl").exists() and records(folder)):
-            assert time.monotonic() < until
-            time.sleep(0.1)
-        family = psutil.Process(process.pid).children(recursive=True)
-        assert len(family) >= 3  # mpiexec, its proxy, the ranks
-        process.send_signal(act)
         _, err = process.communicate(timeout=30)
     finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
     assert process.returncode == 130
     assert "interrupted" in err
     assert "Traceback" not in err
     assert not [p for p in family if p.is_running()]
-    assert [r["status"] for r in records(folder)] == ["ok"]
-    assert (folder / "report.txt").exists()
+    assert [r["status"] for r in records(tmp_path / "run")] == ["ok"]
+    assert "1 case" in (tmp_path / "run" / "report.txt").read_text()
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["finished"] is None
+
+
+def test_a_killed_supervisor_leaves_no_job_behind(tmp_path: Path) -> None:
+    process, family = started(tmp_path)
+    process.kill()
+    process.communicate(timeout=30)
+    _, alive = psutil.wait_procs(family, timeout=15)
+    assert not alive
 
 
 @pytest.mark.parametrize(
