@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from fabrics.model import Fabric
+from fabrics.recipes import NoRecipe, recipe
 from microbench.case import Case
 from microbench.record import Status
 from suite.planfile import PlanFile, Section
@@ -81,9 +82,9 @@ def make_plan(file: PlanFile, fabrics: Sequence[Fabric], cpus: Sequence[int]) ->
             if section.fabrics and fabric.name not in section.fabrics:
                 continue
             for case in section_cases(section, fabric):
-                reason = why_not(case, fabric)
-                if reason:
-                    skips.append(Skip(case, fabric, "skipped", reason))
+                status, reason = why_not(case, fabric)
+                if status != "ok":
+                    skips.append(Skip(case, fabric, status, reason))
                 else:
                     groups.setdefault((fabric.name, case.ranks, _kind(case.benchmark)), []).append(case)
     by_name = {fabric.name: fabric for fabric in usable}
@@ -109,14 +110,19 @@ def section_cases(section: Section, fabric: Fabric) -> Iterable[Case]:
         max_iterations=section.max_iterations,
     )
     for model in section.models:
-        workload = f"{model.get('model')} {model.get('image_px')}px batch {model.get('batch')}"
-        yield with_deadline(replace(base, backend="gloo", algorithm="ddp", workload=workload, options=model), fabric)
+        options = {key: value for key, value in model.items() if key != "budget_s"}
+        case = replace(base, backend="gloo", algorithm="ddp", workload=_workload(options), options=options)
+        yield with_deadline(replace(case, budget_s=float(model.get("budget_s", section.budget_s))), fabric)
     if section.models:
         return
     for ranks in section.ranks:
         for dtype in section.dtypes or (_usual_dtype(section),):
             for nbytes in section.sizes or (None,):
                 yield with_deadline(replace(base, ranks=ranks, dtype=dtype, nbytes=nbytes), fabric)
+
+
+def _workload(options: Mapping[str, Any]) -> str:
+    return f"{options.get('model')} {options.get('image_px')}px batch {options.get('batch')}"
 
 
 def _usual_dtype(section: Section) -> str:
@@ -130,13 +136,18 @@ def with_deadline(case: Case, fabric: Fabric) -> Case:
     return replace(case, deadline_s=_DEADLINE_S + 6 * estimate_s(case, fabric))
 
 
-def why_not(case: Case, fabric: Fabric) -> str:
-    """Why this case cannot run on this fabric, or nothing."""
+def why_not(case: Case, fabric: Fabric) -> tuple[Status, str]:
+    """The status and reason of a case that cannot run on this fabric; ``ok`` and nothing where it can."""
     if case.benchmark == "offload_allreduce":
-        return "" if len(dpus(fabric)) >= 2 else "no DPUs beside the hosts of this fabric"
+        return ("ok", "") if len(dpus(fabric)) >= 2 else ("skipped", "no DPUs beside the hosts of this fabric")
     if fabric.lab and case.ranks > len(fabric.hosts):
-        return f"pure recipe: one rank a host, and {fabric.name} joins {len(fabric.hosts)} hosts"
-    return ""
+        return "skipped", f"pure recipe: one rank a host, and {fabric.name} joins {len(fabric.hosts)} hosts"
+    if case.backend == "gloo":
+        try:
+            recipe(fabric, "gloo")
+        except NoRecipe as error:
+            return "unsupported", str(error)
+    return "ok", ""
 
 
 def dpus(fabric: Fabric) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from fabrics.lab.cluster import Lab
 from fabrics.model import Fabric
 from fabrics.recipes import NoRecipe, recipe
 from microbench.record import Record, Status
-from suite import environment, launch, protocol
+from suite import environment, launch, leftovers, protocol
 from suite.plan import JobPlan, Plan, spec
 from suite.progress import Progress
 from suite.store import RunFolder
@@ -89,7 +89,11 @@ class Run:
         cases = job.cases
         while cases:
             attempt = _Attempt(self, replace(job, cases=cases), progress)
-            ending = attempt.supervise()
+            files = leftovers.present()
+            try:
+                ending = attempt.supervise()
+            finally:
+                self._tidy(files)
             self.jobs.append({**attempt.description(), "status": ending.status, "reason": ending.reason})
             self._write(finished=False)
             if ending.status == "ok":
@@ -102,6 +106,11 @@ class Run:
                 self.folder.add(_unrun(case, job.fabric, status, ending.reason, job), {}, job.number)
                 progress.advance()
             cases = () if ending.case is None else cases[ending.case + 1 :]
+
+    def _tidy(self, before: frozenset[str]) -> None:
+        removed = leftovers.remove_new(before)
+        if removed:
+            self.folder.log(f"removed from /dev/shm what the job left: {', '.join(removed)}")
 
 
 class _Attempt:

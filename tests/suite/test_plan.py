@@ -30,9 +30,18 @@ def test_one_job_for_each_fabric_rank_count_and_kind() -> None:
     assert [(j.number, len(j.hosts), [c.benchmark for c in j.cases]) for j in made.jobs] == [
         (1, 2, ["barrier", "latency"]),
         (2, 3, ["barrier"]),
-        (3, 2, ["train"]),
     ]
-    assert made.jobs[2].cases[0].id == "train/shm/pure/gloo/ddp/resnet20 32px batch 4/2r"
+    (train,) = made.skips
+    assert train.case.id == "train/shm/pure/gloo/ddp/resnet20 32px batch 4/2r"
+    assert (train.status, train.reason) == ("unsupported", "gloo has no shared memory transport")
+
+
+def test_training_has_jobs_and_budgets_of_its_own() -> None:
+    models = "[{model='resnet20', batch=4, image_px=32, budget_s=3}, {model='resnet50', batch=2, image_px=64}]"
+    (mpi, train) = plan(f"budget_s = 9\n[barrier]\n[train]\nmodels = {models}", LAB).jobs
+    assert [c.benchmark for c in mpi.cases] == ["barrier"]
+    assert [c.budget_s for c in train.cases] == [3.0, 9.0]
+    assert train.cases[0].options == {"model": "resnet20", "batch": 4, "image_px": 32}
 
 
 def test_launches_are_fresh_jobs_in_turn() -> None:
@@ -53,7 +62,7 @@ def test_unusable_fabrics_are_not_planned() -> None:
 
 
 def test_offload_is_placed_split() -> None:
-    made = plan("[offload_allreduce]\nsizes = '4M'", LAB, SHM)
+    made = plan("[offload_allreduce]\nranks = [4]\nsizes = '4M'", LAB, SHM)
     (job,) = made.jobs
     assert job.hosts == ("h0", "h1", "d0", "d1")
     assert job.roles == ("host", "host", "dpu", "dpu")

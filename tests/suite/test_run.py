@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
+from suite import leftovers
 from tests import jobs
 
 PLAN = """
@@ -45,7 +46,10 @@ def run(folder: Path, plan: str, *more: str, timeout_s: float = 120) -> jobs.Don
 @pytest.fixture(scope="module")
 def faults(tmp_path_factory: pytest.TempPathFactory) -> tuple[jobs.Done, Path]:
     folder = tmp_path_factory.mktemp("faults")
-    return run(folder, PLAN), folder / "run"
+    before = leftovers.present()
+    done = run(folder, PLAN)
+    assert leftovers.present() == before
+    return done, folder / "run"
 
 
 def test_statuses_and_reasons(faults: tuple[jobs.Done, Path]) -> None:

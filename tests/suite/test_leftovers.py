@@ -1,0 +1,27 @@
+"""Only our own, new, unmapped files of MPI libraries are removed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from suite.leftovers import present, remove_new
+
+
+def test_only_new_unmapped_files_go(tmp_path: Path) -> None:
+    shm, proc = tmp_path / "shm", tmp_path / "proc"
+    (proc / "12").mkdir(parents=True)
+    shm.mkdir()
+    for name in ("mpich_shm_old", "someone_else"):
+        (shm / name).touch()
+    before = present(shm)
+    assert before == {"mpich_shm_old"}
+    for name in ("mpich_shm_left", "mpich_shm_used", "another"):
+        (shm / name).touch()
+    (proc / "12" / "maps").write_text(f"7f00-7f01 rw-s 0 00:19 5 {shm / 'mpich_shm_used'}\n")
+    assert remove_new(before, shm, proc) == ["mpich_shm_left"]
+    assert sorted(p.name for p in shm.iterdir()) == ["another", "mpich_shm_old", "mpich_shm_used", "someone_else"]
+
+
+def test_no_folder_is_no_fault(tmp_path: Path) -> None:
+    assert present(tmp_path / "none") == frozenset()
+    assert remove_new(frozenset(), tmp_path / "none", tmp_path) == []
