@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _BLOCKS = 8
 _LONGEST_WARMUP = 100
+_FEWEST = 2
+_MOST_BUDGETS = 20  # so that a plan's few seconds do not become hours
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,9 @@ def measure(job: Job, case: Case, program: Program, sync: str) -> Measured:
     """
     warmup = _warm_up(job, case, program)
     slowest_ns = job.max(float(np.median(warmup[-max(1, len(warmup) // 2) :])))
-    planned = int(job.decide(_iterations(case, slowest_ns)))
-    blocks, spent_ns, done, reason = [], 0.0, 0, "count"
+    planned = int(job.decide(iterations(case, slowest_ns)))
+    blocks, spent_ns, done = [], 0.0, 0
+    reason = "count" if planned >= case.min_iterations else "too slow for the fewest iterations"
     while done < planned:
         n = min(-(-planned // _BLOCKS), planned - done)
         stamps = program.run(n)
@@ -55,6 +58,7 @@ def measure(job: Job, case: Case, program: Program, sync: str) -> Measured:
         "iterations": done,
         "stop_reason": reason if done < case.max_iterations else "max_iterations",
         "clock": "CLOCK_MONOTONIC",
+        "buffers": "send and receive apart, page-aligned, written before",
         "pages": job.pages,
         "batched": 1,
     }
@@ -68,9 +72,11 @@ def _warm_up(job: Job, case: Case, program: Program) -> NDArray[np.int64]:
     return np.concatenate([first, durations(program.run(more))])
 
 
-def _iterations(case: Case, each_ns: float) -> int:
-    wanted = int(case.budget_s * 1e9 / max(each_ns, 1.0))
-    return max(case.min_iterations, min(case.max_iterations, wanted))
+def iterations(case: Case, each_ns: float) -> int:
+    """As many as fit the budget, at least the case's fewest; of what is far too slow for those, a few."""
+    fit = case.budget_s * 1e9 / max(each_ns, 1.0)
+    planned = max(case.min_iterations, min(case.max_iterations, int(fit)))
+    return min(planned, max(_FEWEST, int(_MOST_BUDGETS * fit)))
 
 
 def time_metrics(times_ns: NDArray[np.float64]) -> dict[str, Metric]:

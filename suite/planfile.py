@@ -1,4 +1,7 @@
-"""Plan files: what a tier measures, as TOML. The tiers are plan files themselves, in ``suite/plans``."""
+"""Plan files: what a tier measures, as TOML. The tiers are plan files themselves, in ``suite/plans``.
+
+``[allreduce]`` is a section; ``[[allreduce]]`` may stand several times, with other sizes for other rank counts.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import Any
 
 from fabrics.errors import UserError
 from microbench.dtypes import dtype
-from microbench.registry import Registry
+from microbench.registry import Benchmark, Registry
 from microbench.sizes import parse_sizes
 
 TIERS = ("quick", "default", "full")
@@ -62,19 +65,27 @@ def parse(text: str, name: str, registry: Registry) -> PlanFile:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"plan {name}: {error}") from None
-    common = {key: data.pop(key) for key in list(data) if not isinstance(data[key], dict)}
+    common = {key: data.pop(key) for key in list(data) if not _is_section(data[key])}
     launches = common.pop("launches", 1)
     if not isinstance(launches, int) or launches < 1:
         raise UserError(f"plan {name}: launches = {launches!r}: a whole number from 1 on is allowed")
-    sections = tuple(_section(name, key, {**common, **values}, registry) for key, values in data.items())
+    tables = [(key, table) for key, value in data.items() for table in (value if isinstance(value, list) else [value])]
+    sections = tuple(_section(name, key, {**common, **table}, registry) for key, table in tables)
     if not sections:
         raise UserError(f"plan {name} measures nothing: add a section such as [latency]")
     return PlanFile(name, launches, sections)
 
 
+def _is_section(value: Any) -> bool:
+    """A table, or an array of tables: ``[latency]``, ``[[allreduce]]``."""
+    return isinstance(value, dict) or (
+        isinstance(value, list) and bool(value) and all(isinstance(v, dict) for v in value)
+    )
+
+
 def _section(plan: str, benchmark: str, values: dict[str, Any], registry: Registry) -> Section:
     try:
-        sized = registry.get(benchmark).sized
+        known = registry.get(benchmark)
     except KeyError as error:
         raise UserError(f"plan {plan}: {error.args[0]}") from None
     for key, value in values.items():
@@ -84,9 +95,19 @@ def _section(plan: str, benchmark: str, values: dict[str, Any], registry: Regist
             values[key] = _READERS[key](value)
         except (TypeError, ValueError, AttributeError):
             raise UserError(f"plan {plan}: [{benchmark}] {key} = {value!r} is not what {key} takes") from None
-    if sized and not values.get("sizes"):
+    if known.sized and not values.get("sizes"):
         raise UserError(f'plan {plan}: [{benchmark}] needs sizes, such as sizes = "8:4M"')
-    return Section(benchmark, **values)
+    section = Section(benchmark, **values)
+    _check_ranks(plan, section, known)
+    return section
+
+
+def _check_ranks(plan: str, section: Section, known: Benchmark) -> None:
+    for ranks in section.ranks:
+        if known.exact_ranks and ranks != known.exact_ranks:
+            raise UserError(f"plan {plan}: [{section.benchmark}] takes exactly {known.exact_ranks} ranks, not {ranks}")
+        if ranks < known.min_ranks:
+            raise UserError(f"plan {plan}: [{section.benchmark}] needs {known.min_ranks} ranks or more, not {ranks}")
 
 
 def _whole(value: Any) -> int:

@@ -32,6 +32,14 @@ def test_common_values_reach_every_section(table: Registry) -> None:
     assert (barrier.budget_s, barrier.ranks, latency.budget_s, latency.sizes) == (2.0, (2, 3), 3.0, (8, 16, 32))
 
 
+def test_a_benchmark_may_have_several_sections(table: Registry) -> None:
+    file = parse("[[barrier]]\nranks = [2]\n[[barrier]]\nranks = [3]\nbudget_s = 1", "x", table)
+    assert [(s.benchmark, s.ranks, s.budget_s) for s in file.sections] == [
+        ("barrier", (2,), 0.5),
+        ("barrier", (3,), 1.0),
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -43,6 +51,8 @@ def test_common_values_reach_every_section(table: Registry) -> None:
         ("[barrier]\nranks = [0]", "ranks = [0] is not what ranks takes"),
         ("[barrier]\nbudget_s = -1", "budget_s = -1"),
         ("launches = 0\n[barrier]", "launches = 0"),
+        ("[latency]\nsizes = '8'\nranks = [1]", "[latency] takes exactly 2 ranks, not 1"),
+        ("[offload_allreduce]\nsizes = '8'", "[offload_allreduce] needs 4 ranks or more, not 2"),
         ("x = 1\n[barrier]", "has no 'x'"),
         ("", "measures nothing"),
         ("[barrier", "plan x:"),
