@@ -179,11 +179,13 @@ def _findings(v: View, slow: str, fast: str) -> Iterator[Finding]:
         if step is None or step.ratio is None:
             continue
         told = _told(row for row in (*micro, *rows) if row.slow.benchmark in ("bandwidth", "allreduce"))
-        control = next((row.ratio for row in rows if row.metric == "step_noop"), None)
+        control, exposed = (
+            next((row.ratio for row in rows if row.metric == name), None) for name in ("step_noop", "exposed")
+        )
         text = f"{names}: {told}{s.workload} step {step.ratio.text} (n {step.cells()[-1]}, {step.ratio.basis}): "
-        yield Finding(7, text + _meaning(step.ratio, control, step),
-                      {"slow": slow, "fast": fast, "workload": s.workload, "step": _values(step.ratio),
-                       "control": _values(control)} | _numbers([*micro, *rows]))  # fmt: skip
+        ratios = {"step": _values(step.ratio), "control": _values(control), "exposed": _values(exposed)}
+        values = {"slow": slow, "fast": fast, "workload": s.workload, **ratios, **_numbers([*micro, *rows])}
+        yield Finding(7, text + _meaning(step.ratio, control, exposed, step), values)
     found = None if trained else _allreduce(v, slow, fast, None)
     micro += [found] if found else []
     if not trained and micro:
@@ -205,7 +207,7 @@ def _values(ratio: Ratio | None) -> dict[str, Any] | None:
                                        "basis": ratio.basis}  # fmt: skip
 
 
-def _meaning(step: Ratio, control: Ratio | None, row: Row) -> str:
+def _meaning(step: Ratio, control: Ratio | None, exposed: Ratio | None, row: Row) -> str:
     """What the ratio of steps allows to be said, and no more.
 
     Steps of two fabrics run minutes apart: where the step that sends nothing differs too, the machine changed,
@@ -213,13 +215,24 @@ def _meaning(step: Ratio, control: Ratio | None, row: Row) -> str:
     """
     if control is None:
         return _difference(step, row.slow.fabric)
+    paired = _paired(exposed, row)
     if not control.beyond_one:
-        return f"{_difference(step, row.slow.fabric)} Control, the step that sends nothing: {control.text}."
+        return f"{_difference(step, row.slow.fabric)} Control, the step that sends nothing: {control.text}.{paired}"
+    return f"no conclusion: the control, the step that sends nothing, has {control.text}.{paired}"
+
+
+def _paired(exposed: Ratio | None, row: Row) -> str:
+    """What the exposed communication says: it is a difference to the control, step by step."""
     shares = [
         cells.told(s, "exposed_fraction", PERCENT) for s in (row.slow, row.fast) if "exposed_fraction" in s.metrics
     ]
-    paired = f" Exposed communication, paired with it: {' against '.join(shares)} of the step." if shares else ""
-    return f"no conclusion: the control, the step that sends nothing, has {control.text}.{paired}"
+    if exposed is None or not shares:
+        return ""
+    verdict = "differs" if exposed.beyond_one else "does not differ beyond its interval"
+    return (
+        f" Exposed communication, paired with the control, {verdict}: {exposed.text}"
+        f" ({' against '.join(shares)} of the step)."
+    )
 
 
 def _difference(step: Ratio, slow: str) -> str:

@@ -347,14 +347,24 @@ def test_text_beyond_ascii_is_escaped(tmp_path: Path) -> None:
 
 def test_the_control_warns_where_it_differs(tmp_path: Path) -> None:
     f = Folder()
-    for fabric, step, noop in (("eth2g5", 1.2, 1.1), ("eth10g", 1.0, 0.9)):
-        both = {"step": metric(step), "step_noop": metric(noop), "exposed_fraction": metric(0.1, "1")}
+    for fabric, step, noop, exposed in (("eth2g5", 1.2, 1.1, 0.15), ("eth10g", 1.0, 0.9, 0.1)):
+        times = {"step": metric(step), "step_noop": metric(noop), "exposed": metric(exposed)}
+        both = {**times, "exposed_fraction": metric(0.1, "1")}
         f.add("train", fabric, backend="gloo", workload="m", metrics=both)
     told = _flat(_report(f, tmp_path)[7])
     assert "longer" not in told
     assert "m step 1.20x [1.18, 1.22] (n 1000, within one launch): no conclusion: the control, the step that" in told
-    assert "has 1.22x [1.20, 1.25]. Exposed communication, paired with it: 10.0 [9.9, 10.1] % (n 1000) against" in told
+    assert "has 1.22x [1.20, 1.25]. Exposed communication, paired with the control, differs: 1.50x [1.47, 1.53]" in told
+    assert "(10.0 [9.9, 10.1] % (n 1000) against 10.0" in told
     assert "size of the gradients not recorded; no allreduce ran on both" in told
+
+
+def test_equal_exposed_communication_is_not_called_different(tmp_path: Path) -> None:
+    f = Folder()
+    for fabric in ("eth2g5", "eth10g"):
+        times = {"step": metric(1.0), "step_noop": metric(0.9), "exposed": metric(0.1)}
+        f.add("train", fabric, backend="gloo", workload="m", metrics={**times, "exposed_fraction": metric(0.1, "1")})
+    assert "paired with the control, does not differ beyond its interval: 1.00x" in _flat(_report(f, tmp_path)[7])
 
 
 def test_two_networks_without_training_make_no_claim_on_it(tmp_path: Path) -> None:
