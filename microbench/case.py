@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 from fabrics.model import Proof
 from microbench.record import Metric, Status
 
+_IDENTITY = (
+    "benchmark", "fabric", "recipe", "backend", "algorithm", "mode", "workload", "nbytes", "dtype",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Case:
@@ -47,6 +51,10 @@ class Case:
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON data; ``Case(**data)`` reads it back."""
         return asdict(self)
+
+    def identity(self) -> dict[str, Any]:
+        """What a record of this case says of it, whatever came of it."""
+        return {"id": self.id} | {name: getattr(self, name) for name in _IDENTITY}
 
 
 @dataclass(frozen=True)

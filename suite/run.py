@@ -12,6 +12,7 @@ from typing import Any
 from fabrics.lab.cluster import Lab
 from fabrics.model import Fabric
 from fabrics.recipes import NoRecipe, recipe
+from microbench.case import Case
 from microbench.record import Record, Status
 from suite import environment, launch, leftovers, protocol
 from suite.plan import JobPlan, Plan, spec
@@ -162,6 +163,9 @@ class _Attempt:
     def _handle(self, event: Mapping[str, Any]) -> None:
         if event["event"] == "job":
             self._told = dict(event)
+            if event["proof"]["verdict"] == "disproved":
+                self._run.worst = CANNOT
+                self._progress.say(f"{self._job.fabric.name}: disproved: {event['proof']['detail']}")
         elif event["event"] == "start":
             case = self._job.cases[event["case"]]
             self._progress.begin(f"launch {self._job.launch}: {case.id}")
@@ -184,20 +188,11 @@ def _recipe_env(fabric: Fabric, backends: Iterable[str], hosts: Iterable[str]) -
     return env
 
 
-def _unrun(case: Any, fabric: Fabric, status: Status, reason: str, job: JobPlan | None = None) -> Record:
+def _unrun(case: Case, fabric: Fabric, status: Status, reason: str, job: JobPlan | None = None) -> Record:
     return Record(
-        id=case.id,
-        benchmark=case.benchmark,
-        fabric=case.fabric,
+        **case.identity(),
         status=status,
         reason=reason,
-        recipe=case.recipe,
-        backend=case.backend,
-        algorithm=case.algorithm,
-        mode=case.mode,
-        workload=case.workload,
-        nbytes=case.nbytes,
-        dtype=case.dtype,
         ranks=case.ranks,
         hosts=job.hosts if job else (),
         roles=job.roles if job else (),

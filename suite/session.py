@@ -58,21 +58,12 @@ def compose(job: Job, case: Case, outcome: Outcome, proof: Proof, thread_level: 
     MPI = job.engine.MPI  # noqa: N806 - the module's own name
     per_host = max(job.hosts.count(host) for host in job.hosts)
     return Record(
-        id=case.id,
-        benchmark=case.benchmark,
-        fabric=case.fabric,
+        **case.identity(),
         status=outcome.status,
         reason=outcome.reason,
-        recipe=case.recipe,
-        backend=case.backend,
         mpi=mpi.make(MPI.Get_library_version()),
         thread_level=thread_level,
-        algorithm=case.algorithm,
-        mode=case.mode,
-        workload=case.workload,
         direction=outcome.direction,
-        nbytes=case.nbytes,
-        dtype=case.dtype,
         ranks=job.size,
         ranks_per_host=per_host,
         hosts=job.hosts,

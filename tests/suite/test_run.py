@@ -128,6 +128,24 @@ def test_a_hang_times_out_and_the_rest_goes_on(tmp_path: Path, monkeypatch: pyte
     ]
 
 
+def test_a_fabric_whose_bytes_went_elsewhere_is_told_and_not_published(tmp_path: Path) -> None:
+    code = (
+        "import sys, fabrics.recipes as r; r._ENVIRONMENTS['mpich'] = lambda fabric, devices: {'UCX_TLS': 'sm,self'};"
+        "import suite.cli; sys.exit(suite.cli.main(sys.argv[1:]))"
+    )
+    plan = tmp_path / "plan.toml"
+    plan.write_text("budget_s = 0.05\n[barrier]\n")
+    where = ("--plan", str(plan), "--fabric", "tcp-lo", "-o", str(tmp_path / "run"))
+    done = jobs.python("-c", code, "run", *where)
+    assert done.code == 4
+    assert "tcp-lo: disproved: " in done.err
+    assert "shared memory" in done.err
+    (record,) = records(tmp_path / "run")
+    assert (record["status"], record["proof"]) == ("ok", "disproved")
+    chapter = done.out.split("4 Allreduce and other collectives")[1].split("5 Overlap")[0]
+    assert "tcp-lo" not in chapter
+
+
 def started(tmp_path: Path) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
     """A run that hangs in its second case, and all its descendants."""
     plan = tmp_path / "plan.toml"
