@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
+import warnings
+from collections.abc import Mapping
 from types import ModuleType
 
 from fabrics.errors import CannotRun, UserError
@@ -29,32 +30,51 @@ def _first_number(names: tuple[str, ...], default: int) -> int:
 
 
 def start(thread_level: str = "single") -> ModuleType:
-    """Import mpi4py.MPI, which initialises MPI at ``thread_level``, and check that the job is whole.
+    """Import mpi4py.MPI, initialise MPI at ``thread_level``, and check that the job is whole.
 
     Raises UserError for an unknown level, CannotRun where there is no MPI or the launcher is of another make.
     """
     if thread_level not in THREAD_LEVELS:
         raise UserError(f"unknown thread level {thread_level!r}: one of {', '.join(THREAD_LEVELS)}")
-    if "mpi4py.MPI" not in sys.modules:
-        _configure(thread_level)
-    try:
-        from mpi4py import MPI  # noqa: PLC0415 - the import starts MPI
-    except (ImportError, RuntimeError) as error:
-        raise CannotRun(f"no MPI library found ({str(error).splitlines()[0]}): {GET_MPI}") from None
-    expected, size = launched_size(), MPI.COMM_WORLD.Get_size()
-    if expected > 1 and size == 1:
-        raise CannotRun(
-            f"the launcher started {expected} ranks, but this MPI ({make(MPI.Get_library_version())}) sees 1:"
-            " launcher and library are of different makes; use the mpiexec of the MPI that mpi4py was built for"
-        )
+    MPI = _load()  # noqa: N806 - the module's own name
+    library = make(MPI.Get_library_version())
+    check_launcher(library)
+    if not MPI.Is_initialized():
+        MPI.Init_thread(getattr(MPI, f"THREAD_{thread_level.upper()}"))
+    if launched_size() > 1 and MPI.COMM_WORLD.Get_size() == 1:
+        raise CannotRun(_mismatch(library, f"started {launched_size()} ranks, of which it sees 1"))
     return MPI
 
 
-def _configure(thread_level: str) -> None:
+def _load() -> ModuleType:
+    """Import the library without initialising it, so that a launcher of another make is told before it aborts."""
     import mpi4py  # noqa: PLC0415 - not needed where MPI is never started
 
-    mpi4py.rc.threads = thread_level != "single"
-    mpi4py.rc.thread_level = thread_level
+    mpi4py.rc.initialize, mpi4py.rc.finalize = False, True
+    try:
+        with warnings.catch_warnings(action="ignore"):  # mpi4py's own suspicion, which check_launcher tells in a line
+            from mpi4py import MPI  # noqa: PLC0415 - the import loads the library
+    except (ImportError, RuntimeError) as error:
+        raise CannotRun(f"no MPI library found ({str(error).splitlines()[0]}): {GET_MPI}") from None
+    return MPI
+
+
+def check_launcher(library: str, environment: Mapping[str, str] = os.environ) -> None:
+    """Raise CannotRun where what the launcher left in the environment is not for this library."""
+    ours = "open mpi" in library.lower()
+    by_openmpi = "OMPI_COMM_WORLD_SIZE" in environment
+    by_hydra = "PMI_SIZE" in environment and not any(name.startswith("SLURM_") for name in environment)
+    if by_openmpi and not ours:
+        raise CannotRun(_mismatch(library, "is Open MPI's"))
+    if by_hydra and not by_openmpi and ours:
+        raise CannotRun(_mismatch(library, "is Hydra (MPICH, Intel MPI)"))
+
+
+def _mismatch(library: str, what: str) -> str:
+    return (
+        f"the launcher {what}, and the MPI library that mpi4py uses is {library}: they are of different makes;"
+        " use the library's own mpiexec"
+    )
 
 
 def provided_level(MPI: ModuleType) -> str:  # noqa: N803 - the module's own name

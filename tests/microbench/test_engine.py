@@ -121,11 +121,33 @@ def test_makes_of_mpi(text: str, name: str) -> None:
     assert mpi.make(text) == name
 
 
-def test_a_launcher_of_another_make_is_told() -> None:
-    code = "from microbench import mpi; mpi.start()"
-    done = jobs.python("-c", code, env={"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "0"})
+@pytest.mark.parametrize(
+    ("library", "environment", "said"),
+    [
+        ("MPICH 5.0.2", {"OMPI_COMM_WORLD_SIZE": "4"}, "is Open MPI's"),
+        ("Open MPI 5.0.11", {"PMI_SIZE": "4"}, "is Hydra"),
+        ("Open MPI 5.0.11", {"PMI_SIZE": "4", "SLURM_JOB_ID": "1"}, ""),
+        ("Open MPI 5.0.11", {"OMPI_COMM_WORLD_SIZE": "4", "PMI_SIZE": "4"}, ""),
+        ("MPICH 5.0.2", {"PMI_SIZE": "4"}, ""),
+        ("MPICH 5.0.2", {}, ""),
+    ],
+)
+def test_launchers_of_another_make_are_told_before_mpi_starts(
+    library: str, environment: dict[str, str], said: str
+) -> None:
+    if not said:
+        mpi.check_launcher(library, environment)
+        return
+    with pytest.raises(CannotRun, match=f"{said}.*{library}.*different makes"):
+        mpi.check_launcher(library, environment)
+
+
+@pytest.mark.parametrize("variable", ["OMPI_COMM_WORLD_SIZE", "PMIX_SIZE"])
+def test_a_job_of_which_one_rank_is_seen_is_refused(variable: str) -> None:
+    done = jobs.python("-c", "from microbench import mpi; mpi.start()", env={variable: "4"})
     assert done.code != 0
-    assert "started 4 ranks, but this MPI (MPICH" in done.err
+    assert "MPICH" in done.err
+    assert "different makes" in done.err
 
 
 def test_one_abi3_wheel(tmp_path: Path) -> None:
