@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from microbench import check
 from microbench.buffers import allocate
 from microbench.case import Case, Outcome
-from microbench.dtypes import DTYPES, DType, dtype, elements, mpi_type
+from microbench.dtypes import DTYPES, DType, dtype, mpi_count, mpi_type
 from microbench.engine import CallSpec, stamped
 from microbench.job import Job
 from microbench.measure import measure, outcome, rate_metric, time_metrics
@@ -106,7 +106,7 @@ def operands(job: Job, case: Case) -> Operands:
         job,
         kind,
         mpi_type(job.engine.MPI, kind),
-        elements(nbytes, kind),
+        mpi_count(nbytes, kind),
         allocate(nbytes, job.pages),
         allocate(nbytes, job.pages),
     )

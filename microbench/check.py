@@ -6,6 +6,7 @@ would have noticed: it flips one bit and must fail.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from microbench.dtypes import DType
 
 Buffer = NDArray[np.uint8]
 _POISON = 0xA5
+_PERIOD = math.lcm(*range(1, 14))  # of every modulus that a contribution may have
 
 
 def contribution(kind: DType, count: int, rank: int, ranks: int) -> NDArray[Any]:
@@ -24,15 +26,16 @@ def contribution(kind: DType, count: int, rank: int, ranks: int) -> NDArray[Any]
     modulus = min(13, 1 + kind.exact // ranks)
     if modulus < 2:  # more ranks than the type can count: only the first ones contribute
         modulus = 2 if rank < kind.exact else 1
-    return ((np.arange(count) * 7 + rank * 3) % modulus).astype(kind.numpy)
+    return np.resize(((np.arange(modulus) * 7 + rank * 3) % modulus).astype(kind.numpy), count)
 
 
 def total(kind: DType, count: int, ranks: int) -> NDArray[Any]:
     """The sum of all contributions, added in 64-bit integers and stored in the type."""
-    result = np.zeros(count, "i8")
+    period = min(count, _PERIOD)
+    result = np.zeros(period, "i8")
     for rank in range(ranks):
-        result += contribution(kind, count, rank, ranks).astype("i8")
-    return result.astype(kind.numpy)
+        result += contribution(kind, period, rank, ranks).astype("i8")
+    return np.resize(result.astype(kind.numpy), count)
 
 
 def pattern(nbytes: int, seed: int) -> Buffer:

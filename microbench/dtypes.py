@@ -11,6 +11,8 @@ import numpy as np
 from fabrics.errors import UserError
 from microbench.case import Unsupported
 
+_LARGEST_COUNT = 2**31 - 1
+
 
 @dataclass(frozen=True)
 class DType:
@@ -58,6 +60,14 @@ def mpi_type(MPI: ModuleType, kind: DType) -> Any:  # noqa: N803 - the module's 
     except (ValueError, NotImplementedError, MPI.Exception):
         pass
     raise Unsupported(f"{kind.name} is not a type that this MPI adds")
+
+
+def mpi_count(nbytes: int, kind: DType) -> int:
+    """The count of an MPI call; raises Unsupported beyond what its int holds, for it would wrap."""
+    count = elements(nbytes, kind)
+    if count > _LARGEST_COUNT:
+        raise Unsupported(f"{count} elements are more than an MPI count holds, and large-count calls are not used yet")
+    return count
 
 
 def elements(nbytes: int, kind: DType) -> int:

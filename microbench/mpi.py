@@ -10,7 +10,7 @@ from types import ModuleType
 from fabrics.errors import CannotRun, UserError
 
 THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
-_SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE")
+_SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "SLURM_STEP_NUM_TASKS")
 _RANK_VARIABLES = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
 GET_MPI = "install fabricbench with its own (pip install 'fabricbench[mpi]') or mpi4py for the system's MPI"
 
@@ -42,7 +42,8 @@ def start(thread_level: str = "single") -> ModuleType:
     if not MPI.Is_initialized():
         MPI.Init_thread(getattr(MPI, f"THREAD_{thread_level.upper()}"))
     if launched_size() > 1 and MPI.COMM_WORLD.Get_size() == 1:
-        raise CannotRun(_mismatch(library, f"started {launched_size()} ranks, of which it sees 1"))
+        hint = " (srun: try --mpi=pmi2)" if "SLURM_STEP_NUM_TASKS" in os.environ else ""
+        raise CannotRun(_mismatch(library, f"started {launched_size()} ranks, of which it sees 1{hint}"))
     return MPI
 
 
@@ -72,7 +73,7 @@ def check_launcher(library: str, environment: Mapping[str, str] = os.environ) ->
 
 def _mismatch(library: str, what: str) -> str:
     return (
-        f"the launcher {what}, and the MPI library that mpi4py uses is {library}: they are of different makes;"
+        f"the launcher {what}, and the MPI library that mpi4py uses is {library}: they do not fit each other;"
         " use the library's own mpiexec"
     )
 

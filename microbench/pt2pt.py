@@ -11,7 +11,7 @@ from typing import Any
 from microbench import check
 from microbench.buffers import allocate
 from microbench.case import Case, Outcome
-from microbench.dtypes import DTYPES, dtype, elements, mpi_type
+from microbench.dtypes import DTYPES, dtype, mpi_count, mpi_type
 from microbench.engine import CallSpec, Program, requests, stamped, statuses
 from microbench.job import Job
 from microbench.measure import measure, outcome, rate_metric, time_metrics
@@ -28,7 +28,7 @@ class Pair:
     def __init__(self, job: Job, case: Case) -> None:
         kind = dtype(case.dtype or "int8")
         self.job, self.nbytes = job, case.nbytes or 0
-        self.count, self.type = elements(self.nbytes, kind), mpi_type(job.engine.MPI, kind)
+        self.count, self.type = mpi_count(self.nbytes, kind), mpi_type(job.engine.MPI, kind)
         self.peer = 1 - job.rank
         self.send, self.receive = allocate(self.nbytes, job.pages), allocate(self.nbytes, job.pages)
         self.send[:] = check.pattern(self.nbytes, job.rank)
@@ -96,6 +96,7 @@ def _stream(job: Job, case: Case, ways: int) -> Outcome:
         "time": metric(quantile(window_ns * 1e-9), "s"),
     }
     direction = "uni" if ways == 1 else "bi"
+    got.method["window"] = WINDOW
     return outcome(got, window_ns, metrics, validation, reported, direction=direction)
 
 

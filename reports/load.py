@@ -13,6 +13,7 @@ from microbench.record import SCHEMA, Metric, Record, Status
 
 RUN_SCHEMA = 1
 UNFINISHED = "the run is unfinished: it crashed, or is still going on; cases not listed were not measured"
+INTERRUPTED = "the run was interrupted; cases not listed were not measured"
 
 _TYPES: Mapping[str, Any] = {
     "str": str, "int": int, "bool": bool, "tuple": tuple, "Mapping": Mapping, "Status": str, "Better": str,
@@ -57,6 +58,11 @@ class RunData:
         """Whether the run came to its end."""
         return bool(self.run.get("finished"))
 
+    @property
+    def unfinished(self) -> str:
+        """Why the run did not come to its end, as far as it says; empty where it did."""
+        return "" if self.finished else self.notices[0]
+
 
 def mapping(data: Any) -> Mapping[str, Any]:
     """``data`` if it is a mapping, else an empty one."""
@@ -77,7 +83,7 @@ def load(directory: Path) -> RunData:
     run = _read_run(Path(directory))
     records, notices = _read_records(Path(directory) / "records.jsonl")
     if not run.get("finished"):
-        notices.insert(0, UNFINISHED)
+        notices.insert(0, INTERRUPTED if run.get("ended") == "interrupted" else UNFINISHED)
     return RunData(run, tuple(records), tuple(notices))
 
 

@@ -68,7 +68,8 @@ def _intervals(v: View) -> str:
     (kind, *others) = kinds
     if others:
         return "[low, high]: see the heading of each table; n: samples."
-    what = kind if "range" in kind else f"95 % interval {kind}"
+    alone = ", which shows nothing of how launches differ"
+    what = kind if "range" in kind else f"95 % interval {kind}{alone if 'within' in kind else ''}"
     return f"[low, high]: {what}; n: samples. (k): from chapter k."
 
 

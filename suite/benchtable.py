@@ -16,10 +16,11 @@ def rate_name(record: Record) -> str:
 
 def header(record: Record) -> str:
     """What is measured, how, and the columns."""
-    where = f"{record.ranks} ranks ({record.placement})"
+    where = f"{record.ranks} {'rank' if record.ranks == 1 else 'ranks'} ({record.placement})"
     level = f"{record.mpi}, thread level {record.thread_level}, {record.dtype or 'no data'}"
     note = " OVERSUBSCRIBED" if record.oversubscribed else ""
-    columns = ["size", "n", "median us", "95 % interval", "p99 us"]
+    timed = "window us" if record.method.get("window") else "median us"
+    columns = ["size", "n", timed, "95 % interval", "p99 us"]
     rate = rate_name(record)
     columns += [f"{rate} MB/s", "Gbit/s"] if rate else []
     return f"# {record.benchmark}: {where}; {level}{note}\n# " + _line(columns)[2:]

@@ -9,8 +9,10 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from fabrics.errors import CannotRun, UserError
+from microbench import mpi
 
 EXIT_CODES = (
     "exit codes: 0 all ran (and passed), 1 a criterion failed or a regression, 2 usage, 3 inconclusive,"
@@ -24,9 +26,10 @@ INTERRUPTED = 130
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line."""
 
-    def error(self, message: str) -> None:  # type: ignore[override]
-        """Say what is wrong and where help is, and exit with 2."""
-        self.exit(UserError.exit_code, f"{self.prog}: {message} (see {self.prog} --help)\n")
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and where help is, and exit with 2; in a job of many ranks the first one speaks."""
+        tell = mpi.launched_rank() == 0
+        self.exit(UserError.exit_code, f"{self.prog}: {message} (see {self.prog} --help)\n" if tell else None)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -49,16 +52,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         check_packages()
         args = parser().parse_args(argv)
-        return int(args.run(args))
+        code = int(args.run(args))
+        sys.stdout.flush()
     except (UserError, CannotRun) as error:
-        print(f"fabricbench: {error}", file=sys.stderr)
-        return error.exit_code
-    except KeyboardInterrupt:
-        print("fabricbench: interrupted", file=sys.stderr)
-        return INTERRUPTED
+        return _told(str(error), error.exit_code)
+    except KeyboardInterrupt as error:
+        return _told(str(error) or "interrupted", INTERRUPTED)
     except BrokenPipeError:  # the reader of our output left, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _close_stdout()
         return 0
+    except OSError as error:
+        _close_stdout()
+        where = f" {error.filename}" if error.filename else ""
+        return _told(f"cannot read or write{where}: {error.strerror or error}", CannotRun.exit_code)
+    return code
+
+
+def _told(message: str, code: int) -> int:
+    if mpi.launched_rank() == 0:
+        print(f"fabricbench: {message}", file=sys.stderr)
+    return code
+
+
+def _close_stdout() -> None:
+    """What could not be written is not tried again when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def check_packages(floors: Sequence[str] = _FLOORS) -> None:

@@ -19,9 +19,10 @@ from microbench.dtypes import DTYPES, dtype, elements
 from microbench.job import Job
 from microbench.record import Record
 from microbench.sizes import parse_sizes
-from suite import benchtable, session
+from suite import arguments, benchtable, session
 
 _FABRIC = "as launched"
+_SIZES = "8:4M"
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -34,10 +35,14 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("name", nargs="?", metavar="NAME", help="the benchmark; --list names them")
     parser.add_argument("--list", action="store_true", help="name the benchmarks and stop")
-    parser.add_argument("--sizes", default="8:4M", metavar="S", help="bytes per rank (default 8:4M)")
+    parser.add_argument("--sizes", metavar="S", help=f"bytes per rank (default {_SIZES})")
     parser.add_argument("--dtype", metavar="T", help=f"one of {', '.join(DTYPES)}")
-    parser.add_argument("--iterations", type=int, default=1000, metavar="N", help="at most so many (default 1000)")
-    parser.add_argument("--seconds", type=float, default=0.5, metavar="X", help="about so long a size (default 0.5)")
+    parser.add_argument(
+        "--iterations", type=arguments.count, default=1000, metavar="N", help="at most so many (default 1000)"
+    )
+    parser.add_argument(
+        "--seconds", type=arguments.seconds, default=0.5, metavar="X", help="about so long a size (default 0.5)"
+    )
     parser.add_argument("--thread-level", choices=mpi.THREAD_LEVELS, default="single", help="default: single")
     parser.add_argument("--pages", choices=PAGE_POLICIES, default="small", help="page policy (default: small)")
     parser.add_argument("--json", action="store_true", help="one record a line instead of a table")
@@ -56,14 +61,8 @@ def run(args: argparse.Namespace) -> int:
             )
         )
         return 0
-    first = mpi.launched_rank() == 0
-    try:
-        cases = _cases(args, table)
-        MPI = mpi.start(args.thread_level)  # noqa: N806 - the module's own name
-    except (UserError, CannotRun) as error:
-        if first:  # every rank finds the same fault
-            raise
-        return error.exit_code
+    cases = _cases(args, table)
+    MPI = mpi.start(args.thread_level)  # noqa: N806 - the module's own name
     return _measure(MPI, cases, table, args)
 
 
@@ -81,26 +80,32 @@ def _cases(args: argparse.Namespace, table: registry.Registry) -> list[Case]:
         min_iterations=min(10, args.iterations), dtype=_dtype(args.dtype, benchmark),
     )  # fmt: skip
     if not benchmark.sized:
+        _refuse_sizes(args, benchmark)
         return [base]
     kind = dtype(base.dtype)
-    sizes = [size for size in parse_sizes(args.sizes) if elements(size, kind) >= 0]
+    sizes = [size for size in parse_sizes(_SIZES if args.sizes is None else args.sizes) if elements(size, kind) >= 0]
     return [replace(base, nbytes=size) for size in sizes]
+
+
+def _refuse_sizes(args: argparse.Namespace, benchmark: registry.Benchmark) -> None:
+    for option in ("sizes", "dtype"):
+        if getattr(args, option) is not None:
+            raise UserError(f"{benchmark.name} moves no data: leave out --{option}")
 
 
 def _dtype(name: str | None, benchmark: registry.Benchmark) -> str:
     if not benchmark.dtypes:
         return ""
-    return dtype(name or ("int8" if benchmark.exact_ranks == 2 else "float32")).name
+    usual = "int8" if benchmark.exact_ranks == 2 else "float32"
+    return dtype(usual if name is None else name).name
 
 
 def _measure(MPI: ModuleType, cases: Sequence[Case], table: registry.Registry, args: argparse.Namespace) -> int:  # noqa: N803
     try:
         job = session.open_job(MPI, Fabric(_FABRIC, "shm", ()), pages=args.pages)
         return _rows(job, cases, table, args)
-    except (UserError, CannotRun) as error:  # raised by every rank alike
-        if MPI.COMM_WORLD.Get_rank() == 0:
-            raise
-        return error.exit_code
+    except (UserError, CannotRun):  # raised by every rank alike
+        raise
     except Exception as error:
         session.abort(MPI, error)
 

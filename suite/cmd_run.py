@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import signal
 import sys
@@ -23,7 +24,7 @@ from fabrics.model import Fabric
 from microbench import registry
 from microbench.buffers import PAGE_POLICIES
 from reports.render import render
-from suite import launch
+from suite import arguments, launch, leftovers, neighbours
 from suite.plan import Plan, estimate_job_s, make_plan
 from suite.planfile import PlanFile, read_plan, read_tier
 from suite.run import Run
@@ -50,7 +51,14 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--dry-run", action="store_true", help="say what would run and about how long, and stop")
     parser.add_argument("--pages", choices=PAGE_POLICIES, default="small", help="page policy of message buffers")
     parser.add_argument("--seed", type=int, default=1, help="seed of data and orders (default 1)")
-    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="the run's folder (default runs/DATE)")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=arguments.folder,
+        metavar="DIR",
+        help="the run's folder, new or empty (default runs/DATE)",
+    )
+    parser.add_argument("--lab", metavar="NAME", help=f"a lab that is up (default {LabConfig.name}, if it is)")
     parser.add_argument("--module", action="append", default=[], help=argparse.SUPPRESS)
     parser.set_defaults(run=run)
 
@@ -62,26 +70,47 @@ def run(args: argparse.Namespace) -> int:
     file = read_plan(args.plan, table) if args.plan else read_tier(args.tier or "default", table)
     cpus = sorted(os.sched_getaffinity(0))
     if args.dry_run:
-        fabrics = discover.discover(_standing_lab())
+        fabrics = discover.discover(_standing_lab(args.lab))
         print(_outline(make_plan(file, _chosen(fabrics, args.fabric, file), cpus), fabrics))
         return 0
-    with _lab() as lab:
+    with _lab(args.lab) as lab, neighbours.alone() as alone:
         fabrics = discover.discover(lab)
         plan = make_plan(file, _chosen(fabrics, args.fabric, file), cpus)
         launcher = launch.find_launcher()
         library = launch.library()
         launch.check_match(launcher, library)
-        folder_path = args.output or Path("runs") / datetime.now().strftime("%Y-%m-%d-%H%M%S")
+        if not plan.jobs:
+            raise CannotRun(f"plan {plan.name} has nothing that can be measured here: see --dry-run")
+        folder_path = args.output or _new_folder()
         with RunFolder(folder_path) as folder, _interruptible():
-            job = Run(folder, plan, fabrics, launcher, library, modules, lab, args.pages, args.seed)
-            try:
-                code = job.execute()
-            finally:  # an interrupted run has a report too
-                text = render(folder_path, "text")
-                folder.write_report(text)
-    sys.stdout.write(text)
+            job = Run(folder, plan, fabrics, launcher, library, modules, lab, args.pages, args.seed, alone)
+            code = _execute(job, folder)
     print(f"fabricbench: the run is in {folder_path}", file=sys.stderr)
     return code
+
+
+def _execute(job: Run, folder: RunFolder) -> int:
+    """Measure and report; an interrupted run has a report too, in its folder."""
+    try:
+        code = job.execute()
+    except KeyboardInterrupt:
+        folder.write_report(render(folder.directory, "text"))
+        raise KeyboardInterrupt(f"interrupted: what was measured is in {folder.directory}") from None
+    except OSError as error:
+        raise CannotRun(
+            f"the run in {folder.directory} ended: cannot write: {error.strerror}; what was stored is kept"
+        ) from None
+    text = render(folder.directory, "text")
+    folder.write_report(text)
+    sys.stdout.write(text)
+    return code
+
+
+def _new_folder() -> Path:
+    """runs/DATE, or the next name that is free."""
+    base = Path("runs") / datetime.now().strftime("%Y-%m-%d-%H%M%S")
+    names = (base if n == 1 else base.with_name(f"{base.name}-{n}") for n in itertools.count(1))
+    return next(path for path in names if not path.exists())
 
 
 @contextmanager
@@ -112,23 +141,24 @@ def _chosen(fabrics: Sequence[Fabric], names: Sequence[str] | None, file: PlanFi
     return chosen
 
 
-def _standing_lab() -> cluster.Lab | None:
-    return next((status.lab for status in cluster.status() if status.name == LabConfig.name), None)
+def _standing_lab(name: str | None) -> cluster.Lab | None:
+    return cluster.find() if name is None else cluster.load(name)
 
 
 @contextmanager
-def _lab() -> Iterator[cluster.Lab | None]:
+def _lab(name: str | None) -> Iterator[cluster.Lab | None]:
     """The lab that is up, or one for the time of the run, or none where none can be made."""
     cluster.remove_orphans()
-    standing = _standing_lab()
+    leftovers.remove_stale()
+    standing = _standing_lab(name)
     if standing is not None or why_not():
         yield standing
         return
-    name = cluster.own_name()
+    own = cluster.own_name()
     try:
-        yield cluster.up(LabConfig(name=name))
+        yield cluster.up(LabConfig(name=own))
     finally:
-        cluster.down(name)
+        cluster.down(own)
 
 
 def _outline(plan: Plan, fabrics: Sequence[Fabric]) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 SHM = Path("/dev/shm")  # noqa: S108 - where the files are, not where we write
 _PREFIXES = ("mpich_shm_", "mpich_", "ucx_shm_posix_", "vader_segment", "sm_segment", "psm2_shm", "ofi_")
+_STALE_S = 60.0
 
 
 def present(folder: Path = SHM) -> frozenset[str]:
@@ -24,6 +26,27 @@ def remove_new(before: frozenset[str], folder: Path = SHM, proc: Path = Path("/p
     for name in gone:
         (folder / name).unlink(missing_ok=True)
     return gone
+
+
+def remove_stale(folder: Path = SHM, proc: Path = Path("/proc"), age_s: float = _STALE_S) -> list[str]:
+    """Remove what jobs that were killed left: our own files that are old enough and that no process maps."""
+    young = [name for name in present(folder) if time.time() - _changed(folder / name) < age_s]
+    return remove_new(frozenset(young), folder, proc)
+
+
+def remove_own(folder: Path = SHM) -> None:
+    """Unlink the files that this process maps: it is about to abort, and its library will not."""
+    maps = Path("/proc/self/maps").read_text()
+    for name in present(folder):
+        if str(folder / name) in maps:
+            (folder / name).unlink(missing_ok=True)
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return time.time()
 
 
 def _owner(path: Path) -> int:

@@ -14,7 +14,7 @@ from fabrics.model import Fabric
 from fabrics.recipes import NoRecipe, recipe
 from microbench.case import Case
 from microbench.record import Record, Status
-from suite import environment, launch, leftovers, protocol
+from suite import environment, launch, leftovers, neighbours, protocol
 from suite.plan import JobPlan, Plan, spec
 from suite.progress import Progress
 from suite.store import RunFolder
@@ -40,6 +40,7 @@ class Run:
     lab: Lab | None = None
     pages: str = "small"
     seed: int = 1
+    alone: bool = True
     jobs: list[dict[str, Any]] = field(default_factory=list)
     started: str = field(default_factory=_now)
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
@@ -48,25 +49,28 @@ class Run:
     def execute(self) -> int:
         """Run every job; the exit code. An interrupt keeps what there is and is raised again."""
         progress = Progress(sum(len(job.cases) for job in self.plan.jobs))
-        self._write(finished=False)
+        self._write()
+        ended = "interrupted"
         try:
             for skip in self.plan.skips:
                 self.folder.add(_unrun(skip.case, skip.fabric, skip.status, skip.reason), {}, 0)
             for job in self.plan.jobs:
                 self._job(job, progress)
+            ended = "finished"
         finally:
             progress.close()
-        self._write(finished=True)
+            self._write(ended)
         return self.worst
 
-    def _write(self, finished: bool) -> None:
+    def _write(self, ended: str = "") -> None:
         self.folder.write_run(
             {
                 "schema": 1,
                 "fabricbench": environment.version(),
                 "id": self.id,
                 "started": self.started,
-                "finished": _now() if finished else None,
+                "finished": _now() if ended == "finished" else None,
+                "ended": ended,
                 "command": sys.argv,
                 "plan": {
                     "tier": self.plan.name,
@@ -82,6 +86,7 @@ class Run:
                 ),
                 "fabrics": [fabric.as_dict() for fabric in self.fabrics],
                 "jobs": self.jobs,
+                "warnings": [] if self.alone else [neighbours.WARNING],
             }
         )
 
@@ -96,7 +101,7 @@ class Run:
             finally:
                 self._tidy(files)
             self.jobs.append({**attempt.description(), "status": ending.status, "reason": ending.reason})
-            self._write(finished=False)
+            self._write()
             if ending.status == "ok":
                 return
             self.worst = CANNOT

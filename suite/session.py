@@ -7,22 +7,23 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Iterator
 from dataclasses import asdict, replace
 from types import ModuleType
 from typing import Any, NoReturn
 
 from fabrics.errors import CannotRun, UserError
 from fabrics.model import Fabric, Proof
-from microbench import mpi
+from microbench import memory, mpi
 from microbench.case import Case, Invalid, Outcome, Unsupported
 from microbench.engine import Engine
 from microbench.job import Job
 from microbench.record import Record
 from microbench.registry import Registry
+from suite import leftovers
 
 ABORT_CODE = 4
 _LOOK_S = 0.0005
+_FORWARDING_S = 0.3
 
 
 def open_job(MPI: ModuleType, fabric: Fabric, **settings: Any) -> Job:  # noqa: N803 - the module's own name
@@ -44,12 +45,22 @@ def run_case(job: Job, case: Case, registry: Registry) -> Outcome:
         raise CannotRun(f"{case.benchmark} needs {benchmark.min_ranks} ranks: this job has {job.size}")
     if benchmark.exact_ranks and job.size != benchmark.exact_ranks:
         raise CannotRun(f"{case.benchmark} takes exactly {benchmark.exact_ranks} ranks: this job has {job.size}")
+    if reason := _too_large(job, case):
+        return Outcome("skipped", reason)
     try:
         return benchmark.run(job, case)
     except Unsupported as error:
         return Outcome("unsupported", str(error))
     except Invalid as error:
         return Outcome("invalid", str(error))
+
+
+def _too_large(job: Job, case: Case) -> str:
+    """Why the case does not fit into the memory of the fullest host, or nothing; the same on every rank."""
+    if not case.nbytes:
+        return ""
+    least = -job.max(-float(memory.available_bytes()))
+    return memory.shortage(case.nbytes, job.hosts, job.fabric.emulated, int(least))
 
 
 def compose(job: Job, case: Case, outcome: Outcome, proof: Proof, thread_level: str) -> Record:
@@ -124,18 +135,23 @@ def quiet_barrier(job: Job) -> None:
         time.sleep(_LOOK_S)
 
 
-def crash_lines(rank: int) -> Iterator[str]:
-    """The traceback of the exception in flight, each line marked with its rank and host."""
-    host = socket.gethostname()
-    for line in traceback.format_exc().splitlines():
-        yield f"[rank {rank} on {host}] {line}"
+def _last_words(rank: int, error: BaseException) -> list[str]:
+    """One line for what a user can mend, else the traceback; each line marked with its rank and host."""
+    mark = f"[rank {rank} on {socket.gethostname()}]"
+    if isinstance(error, UserError | CannotRun):
+        return [f"{mark} {error}"]
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno is not None):
+        return [f"{mark} {type(error).__name__}: {error}"]
+    return [f"{mark} {line}" for line in traceback.format_exc().splitlines()]
 
 
 def abort(MPI: ModuleType, error: BaseException) -> NoReturn:  # noqa: N803 - the module's own name
     """End the whole job. The lowest failing rank speaks first, and by ending the job silences the others."""
     rank = MPI.COMM_WORLD.Get_rank()
     time.sleep(min(rank * 0.05, 1.0))
-    expected = isinstance(error, UserError | CannotRun)
-    print("\n".join([f"[rank {rank}] {error}"] if expected else crash_lines(rank)), file=sys.stderr, flush=True)
+    if not isinstance(error, BrokenPipeError):  # the reader of our output left, as `head` does
+        print("\n".join(_last_words(rank, error)), file=sys.stderr, flush=True)
+    leftovers.remove_own()
+    time.sleep(_FORWARDING_S)  # a launcher that ends a job drops what it has not yet read of its output
     MPI.COMM_WORLD.Abort(ABORT_CODE)
     os._exit(ABORT_CODE)  # where the library lets an aborted rank return

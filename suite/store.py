@@ -17,28 +17,38 @@ from numpy.typing import NDArray
 from fabrics.errors import CannotRun, UserError
 from microbench.record import Record, finite
 
+_OURS = frozenset({"samples", ".lock", "run.json", "records.jsonl", "report.txt", "log.txt"})
+
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file so that a reader sees the old one or the new one, and nothing between."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    with draft.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+    try:
+        with draft.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 class RunFolder:
     """An open run: the only writer of its folder."""
 
     def __init__(self, directory: Path) -> None:
-        """Make the folder. UserError where it holds a run already or is in use, CannotRun where it can't be written."""
+        """Make the folder. UserError where it holds anything or is in use, CannotRun where it can't be written."""
         self.directory = directory
         try:
-            (directory / "samples").mkdir(parents=True, exist_ok=True)
+            directory.mkdir(parents=True, exist_ok=True)
+            foreign = [entry.name for entry in directory.iterdir() if entry.name not in _OURS]
+            if foreign:
+                raise UserError(f"{directory} is not empty ({foreign[0]}): choose another folder with -o")
+            (directory / "samples").mkdir(exist_ok=True)
             self._lock = (directory / ".lock").open("w")
         except OSError as error:
-            raise CannotRun(f"cannot write the run into {directory}: {error.strerror}") from None
+            why = error.strerror
+            raise CannotRun(f"cannot write the run into {directory}: {why}; choose another folder with -o") from None
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -18,7 +18,7 @@ from fabrics.errors import CannotRun
 from microbench import check
 from microbench.buffers import allocate
 from microbench.case import Case
-from microbench.dtypes import dtype, elements, mpi_type
+from microbench.dtypes import dtype, mpi_count, mpi_type
 from microbench.engine import CallSpec, Program, requests, statuses
 from microbench.job import Job
 
@@ -56,7 +56,7 @@ class Crew:
         self.peers = job.comm.Split(int(self.is_dpu), job.rank)
         self.peers.Set_errhandler(MPI.ERRORS_RETURN)
         nbytes = case.nbytes or 0
-        self.type, self.count = mpi_type(MPI, self.kind), elements(nbytes, self.kind)
+        self.type, self.count = mpi_type(MPI, self.kind), mpi_count(nbytes, self.kind)
         self.send, self.receive = allocate(nbytes, job.pages), allocate(nbytes, job.pages)
         if not self.is_dpu:
             self.send[:] = check.contribution(self.kind, self.count, job.rank, self.hosts).view("u1")

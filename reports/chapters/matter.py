@@ -178,14 +178,15 @@ def _findings(v: View, slow: str, fast: str) -> Iterator[Finding]:
         step = next((row for row in rows if row.metric == "step"), None)
         if step is None or step.ratio is None:
             continue
-        told = _told(row for row in (*micro, *rows) if row.slow.benchmark in ("bandwidth", "allreduce"))
         control, exposed = (
             next((row.ratio for row in rows if row.metric == name), None) for name in ("step_noop", "exposed")
         )
-        text = f"{names}: {told}{s.workload} step {step.ratio.text} (n {step.cells()[-1]}, {step.ratio.basis}): "
+        told = _told(row for row in (*micro, *rows) if row.slow.benchmark in ("bandwidth", "allreduce"))
+        beside = f" Beside it: {told.removesuffix(', ')}." if told else ""
+        text = f"{s.workload}, {names}: {_verdict(step, control, exposed)} {_step(step, control)}{beside}"
         ratios = {"step": _values(step.ratio), "control": _values(control), "exposed": _values(exposed)}
         values = {"slow": slow, "fast": fast, "workload": s.workload, **ratios, **_numbers([*micro, *rows])}
-        yield Finding(7, text + _meaning(step.ratio, control, exposed, step), values)
+        yield Finding(7, text, values)
     found = None if trained else _allreduce(v, slow, fast, None)
     micro += [found] if found else []
     if not trained and micro:
@@ -207,40 +208,45 @@ def _values(ratio: Ratio | None) -> dict[str, Any] | None:
                                        "basis": ratio.basis}  # fmt: skip
 
 
-def _meaning(step: Ratio, control: Ratio | None, exposed: Ratio | None, row: Row) -> str:
-    """What the ratio of steps allows to be said, and no more.
+def _verdict(step: Row, control: Ratio | None, exposed: Ratio | None) -> str:
+    """What may be said of the fabric, and no more.
 
-    Steps of two fabrics run minutes apart: where the step that sends nothing differs too, the machine changed,
-    and only what is paired with that step can still be compared.
+    Steps of two fabrics run minutes apart, and the machine may change meanwhile. The exposed communication is a
+    difference to the step that sends nothing, taken step by step, so it is what is compared where there is one.
     """
-    if control is None:
-        return _difference(step, row.slow.fabric)
-    paired = _paired(exposed, row)
-    if not control.beyond_one:
-        return f"{_difference(step, row.slow.fabric)} Control, the step that sends nothing: {control.text}.{paired}"
-    return f"no conclusion: the control, the step that sends nothing, has {control.text}.{paired}"
-
-
-def _paired(exposed: Ratio | None, row: Row) -> str:
-    """What the exposed communication says: it is a difference to the control, step by step."""
+    if exposed is None:
+        if control is not None and control.beyond_one:
+            return "NO CONCLUSION: the step that sends nothing differs too."
+        return _difference(step.ratio, step.slow.fabric)
     shares = [
-        cells.told(s, "exposed_fraction", PERCENT) for s in (row.slow, row.fast) if "exposed_fraction" in s.metrics
+        cells.told(s, "exposed_fraction", PERCENT) for s in (step.slow, step.fast) if "exposed_fraction" in s.metrics
     ]
-    if exposed is None or not shares:
+    part = f" ({' against '.join(shares)} of the step)" if shares else ""
+    if exposed.low is None or exposed.high is None or not exposed.beyond_one:
+        return f"NO DIFFERENCE SHOWS in exposed communication: {exposed.text}{part}."
+    if exposed.low > 1:
+        return f"THE SLOWER FABRIC COSTS TIME: exposed communication {exposed.text}{part}."
+    return f"THE SLOWER FABRIC COSTS LESS, which it cannot by itself: exposed communication {exposed.text}{part}."
+
+
+def _step(row: Row, control: Ratio | None) -> str:
+    """The ratio of whole steps, and what the control says of it."""
+    step = row.ratio
+    if step is None:
         return ""
-    verdict = "differs" if exposed.beyond_one else "does not differ beyond its interval"
-    return (
-        f" Exposed communication, paired with the control, {verdict}: {exposed.text}"
-        f" ({' against '.join(shares)} of the step)."
-    )
+    told = f"Step {step.text} (n {row.cells()[-1]}, {step.basis})"
+    if control is None:
+        return f"{told}, without a control."
+    also = ": the machine changed too, so the step's ratio is not the fabric's alone" if control.beyond_one else ""
+    return f"{told}; control, the step that sends nothing, {control.text}{also}."
 
 
-def _difference(step: Ratio, slow: str) -> str:
-    if step.low is None or step.high is None:
-        return "without an interval nothing can be claimed."
+def _difference(step: Ratio | None, slow: str) -> str:
+    if step is None or step.low is None or step.high is None:
+        return "NO CONCLUSION: without an interval nothing can be claimed."
     low, high = (100 * (end - 1) for end in (step.low, step.high))
     if low > 0:
-        return f"on {slow} the step is {low:.1f} to {high:.1f} % longer."
+        return f"THE SLOWER FABRIC COSTS TIME: on {slow} the step is {low:.1f} to {high:.1f} % longer."
     if high < 0:
-        return f"on {slow} the step is {-high:.1f} to {-low:.1f} % shorter."
-    return f"no difference shows: on {slow} the step is between {-low:.1f} % shorter and {high:.1f} % longer."
+        return f"THE SLOWER FABRIC COSTS LESS, which it cannot by itself: {-high:.1f} to {-low:.1f} % shorter steps."
+    return f"NO DIFFERENCE SHOWS: on {slow} the step is between {-low:.1f} % shorter and {high:.1f} % longer."

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from reports.load import UNFINISHED, mapping
+from reports.load import mapping
 from reports.ratios import HOW
 from reports.summary import LAUNCHES_FOR_INTERVAL
 from reports.tables import bullet, pairs
@@ -33,15 +33,16 @@ def chapter(v: View) -> Chapter:
 
 def _run(v: View) -> str:
     run, plan = v.data.run, v.data.plan
+    command = run.get("command")
     wrote = str(run.get("fabricbench", ""))
     launches = f"{plan['launches']} planned" if plan.get("launches") else ""
     seen = runs(r.launch for r in v.records)
     return pairs([
         ("run", _text(run.get("id"))),
         ("fabricbench", wrote),
-        ("command", " ".join(map(str, run.get("command") or ()))),
+        ("command", " ".join(map(str, command)) if isinstance(command, list) else _text(command)),
         ("started", _text(run.get("started"))),
-        ("finished", _text(run.get("finished")) or "no: " + UNFINISHED),
+        ("finished", _text(run.get("finished")) or "no: " + v.data.unfinished),
         ("duration", _duration(run.get("started"), run.get("finished"))),
         ("tier", _text(plan.get("tier"))),
         ("launches", ", ".join(part for part in (launches, seen and f"number {seen} on disk") if part)),

@@ -15,6 +15,7 @@ from reports.view import Chapter, Finding, View, above_declared, grouped
 TITLE = "Verdicts, warnings, and what has no number"
 NOT_JUDGED = "No limits given: nothing judged."
 FLUCTUATION, UNSTABLE = 0.10, 0.25  # of the value: torch.utils.benchmark warns at the same two
+SLOW = 0.5  # of the declared rate, in one stream
 _EXAMPLES = 5
 _MEANS = {
     "invalid": "the data came back wrong", "failed": "it could not be measured",
@@ -44,7 +45,10 @@ def warnings(v: View) -> Iterator[Finding]:
     yield from _flagged("unproved", unproved, "unproved: no counters vouch for the way that the bytes took")
     yield from _flagged("oversubscribed", crowded,
                         "with more busy ranks than CPUs: expect inflated times and tails")  # fmt: skip
+    for told in v.data.run.get("warnings") or ():
+        yield Finding(8, f"WARNING: {told}.", {"kind": "of the run"})
     yield from _above(v)
+    yield from _slow(v)
     yield from _said(v)
     yield from _wide(v)
 
@@ -68,6 +72,21 @@ def _above(v: View) -> Iterator[Finding]:
         text = (f"WARNING: {benchmark} on {fabric} is above the declared {rate(v.rate(fabric))} at {sizes}: "
                 "within a shaper's burst, or bytes took another way.")  # fmt: skip
         yield Finding(8, text, {"kind": "above declared rate", "cases": [s.id for s in same]})
+
+
+def _slow(v: View) -> Iterator[Finding]:
+    """Networks whose streams stay far below what they declare, at the largest size that was measured."""
+    for fabric in v.networks:
+        streams = [s for s in v.published if s.fabric == fabric and s.benchmark == "bandwidth"]
+        declared = v.rate(fabric)
+        if not streams or not declared:
+            continue
+        largest = max(streams, key=lambda s: s.nbytes or 0)
+        part = (largest.value("bandwidth") or declared) * 8 / declared
+        if part < SLOW:
+            where = f"its declared {rate(declared)} at {size(largest.nbytes)}"
+            text = f"WARNING: {fabric} reaches {100 * part:.1f} % of {where}."
+            yield Finding(8, text, {"kind": "far below declared rate", "cases": [largest.id], "part": part})
 
 
 def _said(v: View) -> Iterator[Finding]:
