@@ -107,6 +107,8 @@ def _measure(MPI: ModuleType, cases: Sequence[Case], table: registry.Registry, a
     except (UserError, CannotRun):  # raised by every rank alike
         raise
     except Exception as error:
+        if isinstance(error, OSError) and MPI.COMM_WORLD.Get_size() == 1:
+            raise  # nobody waits for this rank
         session.abort(MPI, error)
 
 

@@ -16,6 +16,7 @@ LOCAL = "localhost"
 _MPI_START_S, _TORCH_START_S, _PROBE_S = 1.5, 6.0, 1.5
 _ASSUMED_BYTES_PER_S = 1e9
 _DEADLINE_S = 30.0
+_MOST_PER_CORE = 8
 
 
 @dataclass(frozen=True)
@@ -77,12 +78,16 @@ def make_plan(file: PlanFile, fabrics: Sequence[Fabric], cpus: Sequence[int]) ->
     usable = [fabric for fabric in fabrics if fabric.usable]
     groups: dict[tuple[str, int, str], list[Case]] = {}
     skips: list[Skip] = []
+    planned: set[str] = set()
     for fabric in usable:
         for section in file.sections:
             if section.fabrics and fabric.name not in section.fabrics:
                 continue
             for case in section_cases(section, fabric):
-                status, reason = why_not(case, fabric)
+                if case.id in planned:
+                    continue
+                planned.add(case.id)
+                status, reason = why_not(case, fabric, len(cpus))
                 if status != "ok":
                     skips.append(Skip(case, fabric, status, reason))
                 else:
@@ -136,10 +141,12 @@ def with_deadline(case: Case, fabric: Fabric) -> Case:
     return replace(case, deadline_s=_DEADLINE_S + 6 * estimate_s(case, fabric))
 
 
-def why_not(case: Case, fabric: Fabric) -> tuple[Status, str]:
+def why_not(case: Case, fabric: Fabric, cores: int) -> tuple[Status, str]:
     """The status and reason of a case that cannot run on this fabric; ``ok`` and nothing where it can."""
     if case.benchmark == "offload_allreduce":
         return ("ok", "") if len(dpus(fabric)) >= 2 else ("skipped", "no DPUs beside the hosts of this fabric")
+    if not fabric.lab and case.ranks > _MOST_PER_CORE * cores:
+        return "skipped", f"{case.ranks} ranks on {cores} cores say nothing"
     if fabric.lab and case.ranks > len(fabric.hosts):
         return "skipped", f"pure recipe: one rank a host, and {fabric.name} joins {len(fabric.hosts)} hosts"
     if case.backend == "gloo":

@@ -5,19 +5,22 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from fabrics.errors import UserError
-from microbench.dtypes import dtype
+from microbench.dtypes import dtype, elements
 from microbench.registry import Benchmark, Registry
 from microbench.sizes import parse_sizes
+from training import workload
 
 TIERS = ("quick", "default", "full")
+_BRIEFEST_S = 0.001
 
 
 @dataclass(frozen=True)
@@ -67,8 +70,13 @@ def parse(text: str, name: str, registry: Registry) -> PlanFile:
         raise UserError(f"plan {name}: {error}") from None
     common = {key: data.pop(key) for key in list(data) if not _is_section(data[key])}
     launches = common.pop("launches", 1)
-    if not isinstance(launches, int) or launches < 1:
-        raise UserError(f"plan {name}: launches = {launches!r}: a whole number from 1 on is allowed")
+    if isinstance(launches, bool) or not isinstance(launches, int) or launches < 1:
+        raise UserError(f"plan {name}: launches = {launches!r}: launches takes a whole number from 1 on")
+    for key in common:
+        if key not in _READERS:
+            raise UserError(
+                f"plan {name}: there is no {key!r}: allowed are launches, {', '.join(_READERS)}, and sections"
+            )
     tables = [(key, table) for key, value in data.items() for table in (value if isinstance(value, list) else [value])]
     sections = tuple(_section(name, key, {**common, **table}, registry) for key, table in tables)
     if not sections:
@@ -84,22 +92,44 @@ def _is_section(value: Any) -> bool:
 
 
 def _section(plan: str, benchmark: str, values: dict[str, Any], registry: Registry) -> Section:
+    where = f"plan {plan}: [{benchmark}]"
     try:
         known = registry.get(benchmark)
     except KeyError as error:
         raise UserError(f"plan {plan}: {error.args[0]}") from None
-    for key, value in values.items():
-        if key not in _READERS:
-            raise UserError(f"plan {plan}: [{benchmark}] has no {key!r}: allowed are {', '.join(_READERS)}")
-        try:
-            values[key] = _READERS[key](value)
-        except (TypeError, ValueError, AttributeError):
-            raise UserError(f"plan {plan}: [{benchmark}] {key} = {value!r} is not what {key} takes") from None
-    if known.sized and not values.get("sizes"):
-        raise UserError(f'plan {plan}: [{benchmark}] needs sizes, such as sizes = "8:4M"')
-    section = Section(benchmark, **values)
+    section = Section(benchmark, **{key: _value(where, key, value) for key, value in values.items()})
+    if known.sized and not section.sizes:
+        raise UserError(f'{where} needs sizes, such as sizes = "8:4M"')
+    if benchmark == "train" and not section.models:
+        raise UserError(f'{where} needs models, such as models = [{{ model = "resnet50", batch = 16 }}]')
+    if section.min_iterations > section.max_iterations:
+        raise UserError(f"{where}: min_iterations {section.min_iterations} is above {section.max_iterations}, the most")
     _check_ranks(plan, section, known)
+    _check_types(where, section, known)
     return section
+
+
+def _value(where: str, key: str, value: Any) -> Any:
+    if key not in _READERS:
+        raise UserError(f"{where} has no {key!r}: allowed are {', '.join(_READERS)}")
+    reader, takes = _READERS[key]
+    try:
+        return reader(value)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    except (TypeError, ValueError, AttributeError):
+        raise UserError(f"{where}: {key} = {value!r}: {key} takes {takes}") from None
+
+
+def _check_types(where: str, section: Section, known: Benchmark) -> None:
+    """Sizes are whole numbers of elements of every type that is named, or of float32 where a collective has none."""
+    usual = () if known.exact_ranks == 2 or not known.dtypes else ("float32",)
+    for name in section.dtypes or usual:
+        for nbytes in section.sizes:
+            try:
+                elements(nbytes, dtype(name))
+            except UserError as error:
+                raise UserError(f"{where}: {error}") from None
 
 
 def _check_ranks(plan: str, section: Section, known: Benchmark) -> None:
@@ -117,24 +147,45 @@ def _whole(value: Any) -> int:
 
 
 def _seconds(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not (math.isfinite(value) and value >= _BRIEFEST_S)
+    ):
         raise ValueError(value)
     return float(value)
 
 
-def _names(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
+def _some(value: Any, of: Callable[[Any], Any]) -> tuple[Any, ...]:
+    if not isinstance(value, list) or not value:
         raise ValueError(value)
-    return tuple(value)
+    return tuple(of(v) for v in value)
 
 
-_READERS: dict[str, Callable[[Any], Any]] = {
-    "sizes": parse_sizes,
-    "dtypes": lambda value: tuple(dtype(name).name for name in _names(value)),
-    "ranks": lambda value: tuple(_whole(v) for v in value),
-    "fabrics": _names,
-    "models": lambda value: tuple(dict(v) for v in value),
-    "budget_s": _seconds,
-    "min_iterations": _whole,
-    "max_iterations": _whole,
+def _name(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value
+
+
+def _sizes(value: Any) -> tuple[int, ...]:
+    return parse_sizes(_name(value))
+
+
+def _model(value: Any) -> dict[str, Any]:
+    """A model's options, whole and checked, with its own budget if it has one."""
+    options = {key: option for key, option in dict(value).items() if key != "budget_s"}
+    checked = asdict(workload.parse(options, workload.IMAGE_PX))
+    return checked | ({"budget_s": _seconds(value["budget_s"])} if "budget_s" in value else {})
+
+
+_READERS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "sizes": (_sizes, 'a text such as "8:4M"'),
+    "dtypes": (lambda value: _some(value, lambda name: dtype(_name(name)).name), 'a list such as ["float32"]'),
+    "ranks": (lambda value: _some(value, _whole), "a list of whole numbers such as [2, 3]"),
+    "fabrics": (lambda value: _some(value, _name), 'a list such as ["shm"]'),
+    "models": (lambda value: _some(value, _model), 'a list such as [{ model = "resnet50", batch = 16 }]'),
+    "budget_s": (_seconds, f"seconds, {_BRIEFEST_S:g} or more"),
+    "min_iterations": (_whole, "a whole number from 1 on"),
+    "max_iterations": (_whole, "a whole number from 1 on"),
 }

@@ -24,6 +24,7 @@ from suite import leftovers
 ABORT_CODE = 4
 _LOOK_S = 0.0005
 _FORWARDING_S = 0.3
+_LONGEST_QUEUE = 5
 
 
 def open_job(MPI: ModuleType, fabric: Fabric, **settings: Any) -> Job:  # noqa: N803 - the module's own name
@@ -148,7 +149,7 @@ def _last_words(rank: int, error: BaseException) -> list[str]:
 def abort(MPI: ModuleType, error: BaseException) -> NoReturn:  # noqa: N803 - the module's own name
     """End the whole job. The lowest failing rank speaks first, and by ending the job silences the others."""
     rank = MPI.COMM_WORLD.Get_rank()
-    time.sleep(min(rank * 0.05, 1.0))
+    time.sleep(min(rank, _LONGEST_QUEUE) * (_FORWARDING_S + 0.1))
     if not isinstance(error, BrokenPipeError):  # the reader of our output left, as `head` does
         print("\n".join(_last_words(rank, error)), file=sys.stderr, flush=True)
     leftovers.remove_own()

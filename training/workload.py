@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from fabrics.errors import CannotRun, UserError
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
 OPTIONS = ("model", "batch", "image_px")
+_IMAGENET = ("resnet18", "resnet34", "resnet50", "resnet101", "resnet152")
+_CIFAR = ("resnet20", "resnet32", "resnet44", "resnet56", "resnet110")
+IMAGE_PX: Mapping[str, int] = MappingProxyType(dict.fromkeys(_IMAGENET, 224) | dict.fromkeys(_CIFAR, 32))
 
 
 class Job(Protocol):

@@ -11,6 +11,7 @@ from fabrics.errors import UserError
 
 DEFAULT_NAME = "lab"
 MANAGEMENT = "mgmt"
+RESERVED = (MANAGEMENT, "lo", "shm", "all")  # other fabrics and devices have these names
 MAX_NODES, MAX_FABRICS = 99, 32
 SEND_BUFFER_BYTES = 2 << 20  # what one connection in the lab can have under way: rides out a few ms off the CPU
 SLOWEST_BITS_PER_S, FASTEST_BITS_PER_S = 1e6, 100e9
@@ -42,10 +43,10 @@ class LabFabric:
     rate_bits_per_s: float | None
 
     def __post_init__(self) -> None:
-        if not _FABRIC_NAME.fullmatch(self.name) or self.name in {MANAGEMENT, "lo"}:
+        if not _FABRIC_NAME.fullmatch(self.name) or self.name in RESERVED:
             raise UserError(
                 f"fabric name {self.name!r}: a lower-case letter, then up to 9 letters or digits; "
-                f"not {MANAGEMENT} or lo"
+                f"not {', '.join(RESERVED)}"
             )
         if self.rate_bits_per_s is not None:
             check_rate(self.rate_bits_per_s, self.name)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from microbench.dtypes import DTYPES
+from suite import leftovers
 from tests import jobs
 
 FEW = ("--seconds", "0.02", "--iterations", "20")
@@ -82,6 +83,19 @@ def test_a_raising_rank_ends_the_job_with_one_traceback(fault: str) -> None:
     done = bench(2, fault, "--module", "tests.plant")
     assert done.code != 0
     assert done.err.count("Traceback") == 1, done.err
+
+
+def test_an_aborted_job_leaves_no_shared_memory() -> None:
+    before = leftovers.present()
+    bench(2, "plant_raise", "--module", "tests.plant")
+    assert leftovers.present() == before
+
+
+def test_wrong_arguments_are_told_once_by_many_ranks() -> None:
+    for arguments in (("latency", "--frobnicate"), ("latency", "--module", "no.such"), ("allreduce", "--sizes", "x")):
+        done = bench(4, *arguments)
+        assert done.code == 2
+        assert len([line for line in done.err.splitlines() if line.startswith("fabricbench")]) == 1, done.err
 
 
 def test_wrong_data_prints_no_time() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
-from suite.leftovers import present, remove_new
+from suite.leftovers import present, remove_new, remove_stale
 
 
 def test_only_new_unmapped_files_go(tmp_path: Path) -> None:
@@ -25,3 +27,14 @@ def test_only_new_unmapped_files_go(tmp_path: Path) -> None:
 def test_no_folder_is_no_fault(tmp_path: Path) -> None:
     assert present(tmp_path / "none") == frozenset()
     assert remove_new(frozenset(), tmp_path / "none", tmp_path) == []
+
+
+def test_stale_files_go_and_young_ones_stay(tmp_path: Path) -> None:
+    shm = tmp_path / "shm"
+    shm.mkdir()
+    (shm / "mpich_shm_young").touch()
+    (shm / "mpich_shm_stale").touch()
+    long_ago = time.time() - 3600
+    os.utime(shm / "mpich_shm_stale", (long_ago, long_ago))
+    assert remove_stale(shm, tmp_path / "proc") == ["mpich_shm_stale"]
+    assert [p.name for p in shm.iterdir()] == ["mpich_shm_young"]

@@ -57,6 +57,17 @@ def test_more_ranks_than_hosts_are_skipped_with_the_reason() -> None:
     assert (skip.status, skip.reason) == ("skipped", "pure recipe: one rank a host, and eth10g joins 2 hosts")
 
 
+def test_far_more_ranks_than_cores_are_skipped() -> None:
+    made = plan("[barrier]\nranks = [16, 17]", SHM)
+    assert [len(j.hosts) for j in made.jobs] == [16]
+    assert [s.reason for s in made.skips] == ["17 ranks on 2 cores say nothing"]
+
+
+def test_a_case_that_stands_twice_is_planned_once() -> None:
+    (job,) = plan("[[barrier]]\n[[barrier]]\nbudget_s = 2", SHM).jobs
+    assert [case.budget_s for case in job.cases] == [0.5]
+
+
 def test_unusable_fabrics_are_not_planned() -> None:
     assert [j.fabric.name for j in plan("[barrier]", BROKEN, SHM).jobs] == ["shm"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from suite import leftovers
+from suite import leftovers, neighbours
 from tests import jobs
 
 PLAN = """
@@ -175,7 +176,8 @@ def test_an_interrupt_ends_workers_and_keeps_records(tmp_path: Path, act: signal
     assert "Traceback" not in err
     assert not [p for p in family if p.is_running()]
     assert [r["status"] for r in records(tmp_path / "run")] == ["ok"]
-    assert "1 case" in (tmp_path / "run" / "report.txt").read_text()
+    assert f"interrupted: what was measured is in {tmp_path / 'run'}" in err
+    assert "the run was interrupted" in (tmp_path / "run" / "report.txt").read_text()
     assert json.loads((tmp_path / "run" / "run.json").read_text())["finished"] is None
 
 
@@ -201,6 +203,19 @@ def test_a_killed_supervisor_leaves_no_job_behind(tmp_path: Path) -> None:
         (("bench", "allreduce", "--sizes", "10"), 2, "not a multiple of 4 B"),
         (("bench",), 2, "bench needs a NAME"),
         (("bench", "latency"), 4, "latency needs 2 ranks: this job has 1"),
+        (("bench", "allreduce", "--iterations", "0"), 2, "'0' is not a whole number from 1 on"),
+        (("bench", "allreduce", "--iterations", "-1"), 2, "'-1' is not a whole number"),
+        (("bench", "allreduce", "--seconds", "nan"), 2, "'nan' is not a number of seconds above 0"),
+        (("bench", "allreduce", "--seconds", "0"), 2, "'0' is not a number of seconds above 0"),
+        (("bench", "allreduce", "--seconds", "1e400"), 2, "'1e400'"),
+        (("bench", "allreduce", "--dtype", ""), 2, "unknown dtype ''"),
+        (("bench", "allreduce", "--sizes", ""), 2, "malformed size ''"),
+        (("bench", "barrier", "--sizes", "8"), 2, "barrier moves no data: leave out --sizes"),
+        (("bench", "barrier", "--dtype", "int8"), 2, "barrier moves no data: leave out --dtype"),
+        (("run", "--quick", "-o", ""), 2, "the folder's name is empty"),
+        (("run", "--quick", "--fabric", "shm", "-o", "/proc/x"), 4, "cannot write the run into /proc/x"),
+        (("run", "--quick", "--fabric", "shm", "-o", "/etc"), 2, "/etc is not empty"),
+        (("run", "--quick", "--lab", "no-such-lab"), 2, "no-such-lab"),
         (("report", "no-such-run"), 2, "no-such-run"),
         (("frobnicate",), 2, "frobnicate"),
         ((), 2, "COMMAND"),
@@ -228,3 +243,66 @@ def test_a_dry_run_says_what_and_how_long_and_writes_nothing(tmp_path: Path) -> 
     assert "minutes" in done.out
     assert "allreduce" in done.out
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("fabrics",), ("run", "--quick", "--dry-run", "--fabric", "shm"), ("bench", "barrier", "--seconds", "0.01")],
+)
+def test_an_output_that_takes_nothing_is_one_line(arguments: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "suite.cli", *arguments]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert done.returncode == 4
+    assert "No space left on device" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("arguments", [("fabrics",), ("bench", "allreduce", "--sizes", "8:1M", "--seconds", "0.01")])
+def test_a_reader_that_leaves_is_no_fault(arguments: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "suite.cli", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(timeout=60) in (0, 4)
+    told = process.stderr.read()
+    process.stderr.close()
+    assert "Traceback" not in told
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small file system")
+def test_a_full_disk_is_one_line_and_keeps_what_there_is(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40k", "small", disk], check=True)
+    try:
+        plan = tmp_path / "plan.toml"
+        plan.write_text("budget_s = 0.02\n[plant_ok]\n[latency]\nsizes = '0,1:64K'\n")
+        where = ("--fabric", "shm", "--module", "tests.plant", "-o", str(disk / "run"))
+        done = jobs.fabricbench("run", "--plan", str(plan), *where)
+        assert done.code == 4
+        assert "Traceback" not in done.err
+        assert "cannot write: No space left on device; what was stored is kept" in done.err.splitlines()[-1]
+        assert (disk / "run" / "records.jsonl").read_text().startswith('{"id":"plant_ok')
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_two_runs_at_once_are_told(tmp_path: Path) -> None:
+    with neighbours.alone() as first:
+        assert first
+        done = run(tmp_path, "[plant_ok]")
+    assert done.code == 0
+    assert f"warning: {neighbours.WARNING}" in done.err
+    assert f"WARNING: {neighbours.WARNING}" in " ".join(done.out.split())
+
+
+def test_what_does_not_fit_into_memory_is_skipped_with_both_figures(tmp_path: Path) -> None:
+    done = run(tmp_path, "[allreduce]\nsizes = '8,1024G'\nbudget_s = 0.02")
+    assert done.code == 0, done.err
+    small, large = records(tmp_path / "run")
+    assert (small["status"], large["status"]) == ("ok", "skipped")
+    assert "GB for 2 ranks on a host, of which" in large["reason"]

@@ -41,6 +41,13 @@ def test_a_folder_that_holds_a_run_is_refused(tmp_path: Path) -> None:
         RunFolder(tmp_path)
 
 
+def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("")
+    with pytest.raises(UserError, match=r"is not empty \(thesis.tex\): choose another folder"):
+        RunFolder(tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
+
+
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(CannotRun, match="cannot write the run into"):

@@ -28,3 +28,10 @@ def test_defaults_and_label() -> None:
 def test_what_cannot_be_meant_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
         parse(options, SIDES)
+
+
+def test_the_table_of_models_is_the_one_that_can_be_built() -> None:
+    from training.resnet import MODELS
+    from training.workload import IMAGE_PX
+
+    assert dict(IMAGE_PX) == {name: model.image_px for name, model in MODELS.items()}
