@@ -88,7 +88,7 @@ def test_a_raising_rank_ends_the_job_with_one_traceback(fault: str) -> None:
 def test_an_aborted_job_leaves_no_shared_memory() -> None:
     before = leftovers.present()
     bench(2, "plant_raise", "--module", "tests.plant")
-    assert leftovers.present() == before
+    assert leftovers.present() <= before  # a run also removes what others left long ago
 
 
 def test_wrong_arguments_are_told_once_by_many_ranks() -> None:
