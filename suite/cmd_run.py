@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         fabrics = discover.discover(_standing_lab(args.lab))
         print(_outline(make_plan(file, _chosen(fabrics, args.fabric, file), cpus), fabrics))
         return 0
-    with _lab(args.lab) as lab, neighbours.alone() as alone:
+    with _interruptible(), _lab(args.lab) as lab, neighbours.alone() as alone:
         fabrics = discover.discover(lab)
         plan = make_plan(file, _chosen(fabrics, args.fabric, file), cpus)
         launcher = launch.find_launcher()
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
         if not plan.jobs:
             raise CannotRun(f"plan {plan.name} has nothing that can be measured here: see --dry-run")
         folder_path = args.output or _new_folder()
-        with RunFolder(folder_path) as folder, _interruptible():
+        with RunFolder(folder_path) as folder:
             job = Run(folder, plan, fabrics, launcher, library, modules, lab, args.pages, args.seed, alone)
             code = _execute(job, folder)
     print(f"fabricbench: the run is in {folder_path}", file=sys.stderr)

@@ -50,13 +50,16 @@ class Run:
         """Run every job; the exit code. An interrupt keeps what there is and is raised again."""
         progress = Progress(sum(len(job.cases) for job in self.plan.jobs))
         self._write()
-        ended = "interrupted"
+        ended = ""
         try:
             for skip in self.plan.skips:
                 self.folder.add(_unrun(skip.case, skip.fabric, skip.status, skip.reason), {}, 0)
             for job in self.plan.jobs:
                 self._job(job, progress)
             ended = "finished"
+        except KeyboardInterrupt:
+            ended = "interrupted"
+            raise
         finally:
             progress.close()
             self._write(ended)
@@ -91,7 +94,10 @@ class Run:
         )
 
     def _job(self, job: JobPlan, progress: Progress) -> None:
-        """Launch a job; after a case that ended it, go on with the remaining cases in a fresh one."""
+        """Launch a job; after a case that ended it, go on with the remaining cases in a fresh one.
+
+        A job that ended between two cases is launched again for the rest, unless it had not come to any.
+        """
         cases = job.cases
         while cases:
             attempt = _Attempt(self, replace(job, cases=cases), progress)
@@ -106,12 +112,12 @@ class Run:
                 return
             self.worst = CANNOT
             status: Status = "timeout" if ending.status == "timeout" else "failed"
-            lost = cases if ending.case is None else (cases[ending.case],)
-            progress.say(f"{job.fabric.name}: {lost[0].id}: {status}: {ending.reason}")
-            for case in lost if ending.case is not None else cases[attempt.done :]:
+            lost = (cases[ending.case],) if ending.case is not None else () if attempt.done else cases
+            progress.say(f"{job.fabric.name}: {lost[0].id if lost else 'a job'}: {status}: {ending.reason}")
+            for case in lost:
                 self.folder.add(_unrun(case, job.fabric, status, ending.reason, job), {}, job.number)
                 progress.advance()
-            cases = () if ending.case is None else cases[ending.case + 1 :]
+            cases = cases[attempt.done + len(lost) :]
 
     def _tidy(self, before: frozenset[str]) -> None:
         removed = leftovers.remove_new(before)
@@ -125,7 +131,6 @@ class _Attempt:
     def __init__(self, run: Run, job: JobPlan, progress: Progress) -> None:
         self._run, self._job, self._progress = run, job, progress
         self._told: dict[str, Any] = {}
-        self._traceback = False
         self.done = 0
         backends = ("mpich", "gloo") if any(case.backend == "gloo" for case in job.cases) else ("mpich",)
         self.env = _recipe_env(job.fabric, backends, job.hosts)
