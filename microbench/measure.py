@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from microbench.case import Case, Outcome
 from microbench.engine import Program, durations
 from microbench.record import Metric
-from microbench.stats import metric, quantile, tukey_counts
+from microbench.stats import effective_n, metric, quantile, tukey_counts
 
 if TYPE_CHECKING:
     from microbench.job import Job
@@ -80,16 +80,17 @@ def iterations(case: Case, each_ns: float) -> int:
 
 
 def time_metrics(times_ns: NDArray[np.float64]) -> dict[str, Metric]:
-    """Median and 99th percentile of durations in ns, in s."""
+    """Median and 99th percentile of durations in ns, in the order of time, in s."""
     times_s = times_ns * 1e-9
-    return {"time": metric(quantile(times_s), "s"), "time_p99": metric(quantile(times_s, 0.99), "s", q=0.99)}
+    p99 = quantile(times_s, 0.99, series=True)
+    return {"time": metric(quantile(times_s, series=True), "s"), "time_p99": metric(p99, "s", q=0.99)}
 
 
 def rate_metric(payload_bytes: float, times_ns: NDArray[np.float64], why_none: str) -> Metric:
     """Bytes/s of a payload moved in the median time; n/a with the reason where there is no payload."""
     if not payload_bytes:
         return Metric(None, "bytes/s", times_ns.size, better="higher", kind="derived", note=why_none)
-    return metric(quantile(times_ns * 1e-9).map(payload_bytes, -1), "bytes/s", "higher")
+    return metric(quantile(times_ns * 1e-9, series=True).map(payload_bytes, -1), "bytes/s", "higher")
 
 
 def outcome(
@@ -102,9 +103,10 @@ def outcome(
 ) -> Outcome:
     """What rank 0 reports of a measured program: its samples, and how many lie far out."""
     mild, severe = tukey_counts(reported_ns)
+    counts = {"tukey_mild": mild, "tukey_severe": severe, "effective_n": effective_n(reported_ns)}
     return Outcome(
         metrics=metrics,
-        method={**got.method, "tukey_mild": mild, "tukey_severe": severe},
+        method={**got.method, **counts},
         validation=validation,
         samples={"time": got.times, "warmup": got.warmup},
         reported_ranks=reported_ranks,

@@ -93,7 +93,7 @@ def _stream(job: Job, case: Case, ways: int) -> Outcome:
     window_ns = got.times[list(reported)].max(axis=0).astype(float)
     metrics = {
         "bandwidth": rate_metric(ways * WINDOW * pair.nbytes, window_ns, "0 B carry no bandwidth"),
-        "time": metric(quantile(window_ns * 1e-9), "s"),
+        "time": metric(quantile(window_ns * 1e-9, series=True), "s"),
     }
     direction = "uni" if ways == 1 else "bi"
     got.method["window"] = WINDOW

@@ -1,7 +1,7 @@
 """Statistics on plain arrays: no I/O, no MPI.
 
-Quantiles follow the linear definition (Hyndman and Fan type 7). Intervals are exact order-statistic
-intervals: they assume independent samples and nothing about the distribution.
+Quantiles follow the linear definition (Hyndman and Fan type 7). Intervals are exact order-statistic intervals:
+they assume nothing about the distribution, and take samples for independent unless they are called a series.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from microbench.record import Better, Metric
 
 LEVEL = 0.95
+_SIGNIFICANT = 1.96  # standard errors
+_FEWEST_FOR_DEPENDENCE = 20  # below it an autocorrelation is noise
 
 
 @dataclass(frozen=True)
@@ -26,12 +28,13 @@ class Interval:
     low: float | None
     high: float | None
     n: int
+    effective_n: int = 0
 
     def map(self, f: float, power: int = 1) -> Interval:
         """The interval of ``f * x**power``; a negative power swaps the ends."""
         first, last = (None if end is None else f * end**power for end in (self.low, self.high))
         low, high = (first, last) if power > 0 else (last, first)
-        return Interval(f * self.value**power, low, high, self.n)
+        return Interval(f * self.value**power, low, high, self.n, self.effective_n)
 
 
 @lru_cache(maxsize=512)
@@ -54,14 +57,45 @@ def _lgamma(x: NDArray[np.int_]) -> NDArray[np.float64]:
     return np.cumsum(np.log(np.maximum(np.arange(x.max() + 1) - 1, 1)))[x]
 
 
-def quantile(samples: ArrayLike, q: float = 0.5, level: float = LEVEL) -> Interval:
-    """Quantile ``q`` of ``samples`` (any shape, n > 0) with its exact interval."""
-    x = np.sort(np.asarray(samples, dtype=np.float64), axis=None)
-    if not x.size:
+def quantile(samples: ArrayLike, q: float = 0.5, level: float = LEVEL, series: bool = False) -> Interval:
+    """Quantile ``q`` of ``samples`` (any shape, n > 0) with its interval.
+
+    A ``series`` is in the order of time, and its samples may depend on their neighbours: the ranks of its interval are
+    those of :func:`effective_n` samples, at the same quantile positions.
+    """
+    given = np.asarray(samples, dtype=np.float64).ravel()
+    if not given.size:
         raise ValueError("no samples")
-    ranks = order_ranks(x.size, q, level)
-    low, high = (None, None) if ranks is None else (float(x[ranks[0] - 1]), float(x[ranks[1] - 1]))
-    return Interval(float(np.quantile(x, q)), low, high, x.size)
+    x = np.sort(given)
+    n = effective_n(given, q) if series else x.size
+    ranks = order_ranks(n, q, level)
+    value = float(np.quantile(x, q))
+    if ranks is None:
+        return Interval(value, None, None, x.size, n)
+    low = math.floor((ranks[0] - 1) * x.size / n)
+    high = math.ceil(ranks[1] * x.size / n) - 1
+    return Interval(value, float(x[low]), float(x[high]), x.size, n)
+
+
+def effective_n(series: ArrayLike, q: float = 0.5) -> int:
+    """How many independent samples tell as much of quantile ``q`` as this series does.
+
+    n / (1 + 2 sum r_k), with r_k the autocorrelation at lag k of whether a sample is above the quantile (which is what
+    the order statistics count), summed while it is significant: r_k > 1.96 / sqrt(n). At most n.
+    """
+    x = np.asarray(series, dtype=np.float64).ravel()
+    above = (x > np.quantile(x, q)).astype(np.float64)
+    above -= above.mean()
+    power = float(above @ above)
+    if x.size < _FEWEST_FOR_DEPENDENCE or not power:
+        return x.size
+    total = 0.0
+    for lag in range(1, x.size // 4):
+        r = float(above[:-lag] @ above[lag:]) / power
+        if r <= _SIGNIFICANT / math.sqrt(x.size):
+            break
+        total += r
+    return max(1, round(x.size / (1 + 2 * total)))
 
 
 @lru_cache(maxsize=64)
@@ -80,7 +114,8 @@ def metric(interval: Interval, unit: str, better: Better = "lower", q: float = 0
 
     A percentile other than the median without an interval is n/a altogether: it would be little but the maximum.
     """
-    note = "" if interval.low is not None else f"n={interval.n} < {samples_needed(q)}"
+    fewer = f" (as {interval.effective_n})" if interval.effective_n not in (0, interval.n) else ""
+    note = "" if interval.low is not None else f"n={interval.n}{fewer} < {samples_needed(q)}"
     value = interval.value if interval.low is not None or q == 0.5 else None
     return Metric(value, unit, interval.n, interval.low, interval.high, better, "measured", note)
 

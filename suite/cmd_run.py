@@ -71,11 +71,11 @@ def run(args: argparse.Namespace) -> int:
     cpus = sorted(os.sched_getaffinity(0))
     if args.dry_run:
         fabrics = discover.discover(_standing_lab(args.lab))
-        print(_outline(make_plan(file, _chosen(fabrics, args.fabric, file), cpus), fabrics))
+        print(_outline(make_plan(file, _chosen(fabrics, args.fabric, file), cpus, args.seed), fabrics))
         return 0
     with _interruptible(), _lab(args.lab) as lab, neighbours.alone() as alone:
         fabrics = discover.discover(lab)
-        plan = make_plan(file, _chosen(fabrics, args.fabric, file), cpus)
+        plan = make_plan(file, _chosen(fabrics, args.fabric, file), cpus, args.seed)
         launcher = launch.find_launcher()
         library = launch.library()
         launch.check_match(launcher, library)

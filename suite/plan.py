@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -70,8 +71,8 @@ class Plan:
         return sum(estimate_job_s(job) for job in self.jobs)
 
 
-def make_plan(file: PlanFile, fabrics: Sequence[Fabric], cpus: Sequence[int]) -> Plan:
-    """Jobs for every section on every usable fabric; each launch is a fresh set of jobs.
+def make_plan(file: PlanFile, fabrics: Sequence[Fabric], cpus: Sequence[int], seed: int = 1) -> Plan:
+    """Jobs for every section on every usable fabric; each launch is a fresh set of jobs, in an order of its own.
 
     Cases of one fabric, rank count and kind share a job. ``cpus`` are the processors of this machine.
     """
@@ -95,7 +96,9 @@ def make_plan(file: PlanFile, fabrics: Sequence[Fabric], cpus: Sequence[int]) ->
     by_name = {fabric.name: fabric for fabric in usable}
     jobs: list[JobPlan] = []
     for launch in range(1, file.launches + 1):
-        for (name, ranks, kind), cases in groups.items():
+        order = list(groups.items())
+        random.Random(f"{seed}-{launch}").shuffle(order)  # noqa: S311 - so that drift does not always meet the same fabric
+        for (name, ranks, kind), cases in order:
             hosts, roles, where = place(by_name[name], ranks, kind, cpus)
             jobs.append(JobPlan(len(jobs) + 1, launch, by_name[name], hosts, roles, where, tuple(cases)))
     return Plan(file.name, file.launches, tuple(jobs), tuple(skips))
