@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +31,6 @@ class Job:
     launch: int = 1
     seed: int = 0
     pages: str = "small"
-    notes: dict[str, Any] = field(default_factory=dict)
 
     @property
     def rank(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,7 +42,6 @@ class Clock:
     comm: Intracomm
     replica: Replica
     steps: int = 0
-    local_ns: list[int] = field(default_factory=list)
 
     def step(self, exchange: bool) -> int:
         """One step after a barrier, in ns on this rank. Raises Diverged on every rank alike."""
