@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +22,9 @@ def available_bytes() -> int:
         bounds = [_number(Path(limit)), _number(Path(used))]
         if None not in bounds:
             left.append(int(bounds[0] or 0) - int(bounds[1] or 0))
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if soft != resource.RLIM_INFINITY:
+        left.append(soft - psutil.Process().memory_info().vms)
     return max(0, min(left))
 
 

@@ -102,7 +102,34 @@ def _read_run(directory: Path) -> Mapping[str, Any]:
         raise NotARun(f"{path}: has no schema number: not a run of fabricbench")
     if schema > RUN_SCHEMA:
         raise NotARun(f"{path}: run schema {schema} is newer than {RUN_SCHEMA}: update fabricbench")
-    return mapping(run)
+    return _shaped(mapping(run))
+
+
+def _shaped(run: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``run`` with lists where lists belong: whatever else stands there, by hand or by damage, is left out."""
+    plan = dict(mapping(run.get("plan")))
+    if "jobs" in plan:
+        plan["jobs"] = [_with_lists(job, "cases", "hosts", "roles") for job in mappings(plan["jobs"])]
+    whole: dict[str, Any] = {
+        "plan": plan,
+        "fabrics": [_with_lists(fabric, "hosts") | _devices(fabric) for fabric in mappings(run.get("fabrics"))],
+        "jobs": [_with_lists(job, "hosts", "roles", "cpus") for job in mappings(run.get("jobs"))],
+        "warnings": [text for text in _list(run.get("warnings")) if isinstance(text, str)],
+    }
+    return {**run, **{name: value for name, value in whole.items() if name in run}}
+
+
+def _with_lists(data: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {**data, **{name: _list(data[name]) for name in names if name in data}}
+
+
+def _devices(fabric: Mapping[str, Any]) -> dict[str, Any]:
+    devices = mapping(fabric.get("devices"))
+    return {"devices": {host: _list(names) for host, names in devices.items()}} if "devices" in fabric else {}
+
+
+def _list(data: Any) -> list[Any]:
+    return list(data) if isinstance(data, list | tuple) else []
 
 
 def _read_records(path: Path) -> tuple[list[Record], list[str]]:

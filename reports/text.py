@@ -39,6 +39,8 @@ def _title(v: View) -> str:
 
 def _short(v: View, made: Sequence[Chapter]) -> str:
     lines = [prose(line) for line in (_emulated(v), _intervals(v)) if line]
+    if v.data.unfinished:
+        lines.append(bullet(f"(8) NOT WHOLE: {v.data.unfinished}."))
     lines.append(_cases(v, made[-1]))
     lines += [bullet(f"({f.chapter}) {f.text}") for f in findings(made) if f.chapter < 8]
     return "In short\n\n" + "\n".join(lines)

@@ -6,6 +6,8 @@ import argparse
 import math
 from pathlib import Path
 
+_LONGEST_S = 86400.0
+
 
 def count(text: str) -> int:
     """A whole number from 1 on."""
@@ -15,13 +17,13 @@ def count(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """A finite time above 0."""
+    """A time above 0, at most a day."""
     try:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not (math.isfinite(value) and value > 0):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    if not 0 < value <= _LONGEST_S:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0, up to a day")
     return value
 
 

@@ -15,8 +15,8 @@ from fabrics.errors import CannotRun, UserError
 from microbench import mpi
 
 EXIT_CODES = (
-    "exit codes: 0 all ran (and passed), 1 a criterion failed or a regression, 2 usage, 3 inconclusive,"
-    " 4 something could not run or timed out, 124 the run's own deadline, 130 interrupted"
+    "exit codes: 0 all ran, 2 usage, 4 something could not run, timed out, came back wrong or took another way,"
+    " 130 interrupted (1, 3 and 124 are kept for criteria and deadlines)"
 )
 _COMMANDS = ("run", "bench", "fabrics", "lab", "report")
 _FLOORS = ("fabrics", "microbench", "collectives", "training", "reports", "suite")
@@ -49,9 +49,11 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit code."""
+    if sys.stdout is None:
+        return _told("standard output is closed: nothing could be told", CannotRun.exit_code)
     try:
         check_packages()
-        args = parser().parse_args(argv)
+        args = _parsed(argv)
         code = int(args.run(args))
         sys.stdout.flush()
     except (UserError, CannotRun) as error:
@@ -66,6 +68,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         where = f" {error.filename}" if error.filename else ""
         return _told(f"cannot read or write{where}: {error.strerror or error}", CannotRun.exit_code)
     return code
+
+
+def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
+    try:
+        return parser().parse_args(argv)
+    except SystemExit:
+        sys.stdout.flush()  # help that cannot be written is an error, not silence
+        raise
 
 
 def _told(message: str, code: int) -> int:

@@ -113,18 +113,15 @@ def _measure(MPI: ModuleType, cases: Sequence[Case], table: registry.Registry, a
 
 
 def _rows(job: Job, cases: Sequence[Case], table: registry.Registry, args: argparse.Namespace) -> int:
-    level, proof, worst = (
-        mpi.provided_level(job.engine.MPI),
-        Proof("unknown", "no probe in a job of your own"),
-        0,
-    )
+    level, proof = mpi.provided_level(job.engine.MPI), Proof("unknown", "no probe in a job of your own")
+    statuses = set()
     for number, case in enumerate(replace(case, ranks=job.size) for case in cases):
         outcome = session.run_case(job, case, table)
-        worst = max(worst, 4 if outcome.status == "invalid" else 0)
         if job.rank == 0:
             record = session.compose(job, case, outcome, proof, level)
+            statuses.add(record.status)
             _print(record, number == 0, args.json)
-    return job.decide(worst) if cases else 0
+    return int(job.decide(0 if "ok" in statuses and "invalid" not in statuses else CannotRun.exit_code))
 
 
 def _print(record: Record, first: bool, as_json: bool) -> None:

@@ -16,7 +16,7 @@ from typing import NoReturn
 from tabulate import tabulate
 
 from fabrics import discover
-from fabrics.errors import CannotRun
+from fabrics.errors import CannotRun, UserError
 from fabrics.lab import cluster
 from fabrics.lab.check import why_not
 from fabrics.lab.config import LabConfig
@@ -71,9 +71,10 @@ def run(args: argparse.Namespace) -> int:
     cpus = sorted(os.sched_getaffinity(0))
     if args.dry_run:
         fabrics = discover.discover(_standing_lab(args.lab))
-        print(_outline(make_plan(file, _chosen(fabrics, args.fabric, file), cpus, args.seed), fabrics))
-        return 0
-    with _interruptible(), _lab(args.lab) as lab, neighbours.alone() as alone:
+        planned = make_plan(file, _chosen(fabrics, args.fabric, file), cpus, args.seed)
+        print(_outline(planned, fabrics))
+        return 0 if planned.jobs else CannotRun.exit_code
+    with _interruptible(), _lab(args.lab) as lab, neighbours.watch() as others:
         fabrics = discover.discover(lab)
         plan = make_plan(file, _chosen(fabrics, args.fabric, file), cpus, args.seed)
         launcher = launch.find_launcher()
@@ -83,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
             raise CannotRun(f"plan {plan.name} has nothing that can be measured here: see --dry-run")
         folder_path = args.output or _new_folder()
         with RunFolder(folder_path) as folder:
-            job = Run(folder, plan, fabrics, launcher, library, modules, lab, args.pages, args.seed, alone)
+            job = Run(folder, plan, fabrics, launcher, library, modules, lab, args.pages, args.seed, others)
             code = _execute(job, folder)
     print(f"fabricbench: the run is in {folder_path}", file=sys.stderr)
     return code
@@ -131,7 +132,10 @@ def _interruptible() -> Iterator[None]:
 def _chosen(fabrics: Sequence[Fabric], names: Sequence[str] | None, file: PlanFile) -> list[Fabric]:
     """The fabrics asked for; CannotRun where one of them is not usable here."""
     for section in file.sections:
-        discover.by_names(fabrics, section.fabrics)
+        try:
+            discover.by_names(fabrics, section.fabrics)
+        except UserError as error:
+            raise UserError(f"plan {file.name}: [{section.benchmark}]: {error}") from None
     chosen = discover.by_names(fabrics, names) if names else list(fabrics)
     for fabric in chosen if names else ():
         if not fabric.usable:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -20,7 +19,9 @@ from microbench.sizes import parse_sizes
 from training import workload
 
 TIERS = ("quick", "default", "full")
-_BRIEFEST_S = 0.001
+_BRIEFEST_S, _LONGEST_S = 0.001, 86400.0
+_MOST_LAUNCHES = 1000
+_COMMON = ("fabrics", "budget_s", "min_iterations", "max_iterations")
 
 
 @dataclass(frozen=True)
@@ -70,13 +71,14 @@ def parse(text: str, name: str, registry: Registry) -> PlanFile:
         raise UserError(f"plan {name}: {error}") from None
     common = {key: data.pop(key) for key in list(data) if not _is_section(data[key])}
     launches = common.pop("launches", 1)
-    if isinstance(launches, bool) or not isinstance(launches, int) or launches < 1:
-        raise UserError(f"plan {name}: launches = {launches!r}: launches takes a whole number from 1 on")
-    for key in common:
-        if key not in _READERS:
-            raise UserError(
-                f"plan {name}: there is no {key!r}: allowed are launches, {', '.join(_READERS)}, and sections"
-            )
+    if isinstance(launches, bool) or not isinstance(launches, int) or not 1 <= launches <= _MOST_LAUNCHES:
+        raise UserError(
+            f"plan {name}: launches = {launches!r}: launches takes a whole number from 1 to {_MOST_LAUNCHES}"
+        )
+    for key, value in common.items():
+        if key not in _COMMON:
+            raise UserError(f"plan {name}: at its top there is no {key!r}: allowed are launches, {', '.join(_COMMON)}")
+        _value(f"plan {name}", key, value)
     tables = [(key, table) for key, value in data.items() for table in (value if isinstance(value, list) else [value])]
     sections = tuple(_section(name, key, {**common, **table}, registry) for key, table in tables)
     if not sections:
@@ -97,6 +99,9 @@ def _section(plan: str, benchmark: str, values: dict[str, Any], registry: Regist
         known = registry.get(benchmark)
     except KeyError as error:
         raise UserError(f"plan {plan}: {error.args[0]}") from None
+    for key in values:
+        if key not in _allowed(known):
+            raise UserError(f"{where} has no {key!r}: allowed are {', '.join(_allowed(known))}")
     section = Section(benchmark, **{key: _value(where, key, value) for key, value in values.items()})
     if known.sized and not section.sizes:
         raise UserError(f'{where} needs sizes, such as sizes = "8:4M"')
@@ -109,9 +114,15 @@ def _section(plan: str, benchmark: str, values: dict[str, Any], registry: Regist
     return section
 
 
+def _allowed(known: Benchmark) -> tuple[str, ...]:
+    """The keys of a benchmark's section: what it has."""
+    if known.name == "train":
+        return ("models", *_COMMON)
+    sized = (*(("sizes",) if known.sized else ()), *(("dtypes",) if known.dtypes else ()))
+    return (*sized, "ranks", *_COMMON)
+
+
 def _value(where: str, key: str, value: Any) -> Any:
-    if key not in _READERS:
-        raise UserError(f"{where} has no {key!r}: allowed are {', '.join(_READERS)}")
     reader, takes = _READERS[key]
     try:
         return reader(value)
@@ -147,11 +158,7 @@ def _whole(value: Any) -> int:
 
 
 def _seconds(value: Any) -> float:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not (math.isfinite(value) and value >= _BRIEFEST_S)
-    ):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _BRIEFEST_S <= value <= _LONGEST_S:
         raise ValueError(value)
     return float(value)
 
@@ -176,7 +183,7 @@ def _model(value: Any) -> dict[str, Any]:
     """A model's options, whole and checked, with its own budget if it has one."""
     options = {key: option for key, option in dict(value).items() if key != "budget_s"}
     checked = asdict(workload.parse(options, workload.IMAGE_PX))
-    return checked | ({"budget_s": _seconds(value["budget_s"])} if "budget_s" in value else {})
+    return checked | ({"budget_s": _value("a model", "budget_s", value["budget_s"])} if "budget_s" in value else {})
 
 
 _READERS: dict[str, tuple[Callable[[Any], Any], str]] = {
@@ -185,7 +192,7 @@ _READERS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "ranks": (lambda value: _some(value, _whole), "a list of whole numbers such as [2, 3]"),
     "fabrics": (lambda value: _some(value, _name), 'a list such as ["shm"]'),
     "models": (lambda value: _some(value, _model), 'a list such as [{ model = "resnet50", batch = 16 }]'),
-    "budget_s": (_seconds, f"seconds, {_BRIEFEST_S:g} or more"),
+    "budget_s": (_seconds, f"seconds, {_BRIEFEST_S:g} to {_LONGEST_S:g}"),
     "min_iterations": (_whole, "a whole number from 1 on"),
     "max_iterations": (_whole, "a whole number from 1 on"),
 }

@@ -40,11 +40,12 @@ class Run:
     lab: Lab | None = None
     pages: str = "small"
     seed: int = 1
-    alone: bool = True
+    others: neighbours.Watch | None = None
     jobs: list[dict[str, Any]] = field(default_factory=list)
     started: str = field(default_factory=_now)
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
     worst: int = OK
+    measured: bool = False
 
     def execute(self) -> int:
         """Run every job; the exit code. An interrupt keeps what there is and is raised again."""
@@ -63,7 +64,7 @@ class Run:
         finally:
             progress.close()
             self._write(ended)
-        return self.worst
+        return self.worst if self.measured else CANNOT
 
     def _write(self, ended: str = "") -> None:
         self.folder.write_run(
@@ -89,7 +90,7 @@ class Run:
                 ),
                 "fabrics": [fabric.as_dict() for fabric in self.fabrics],
                 "jobs": self.jobs,
-                "warnings": [] if self.alone else [neighbours.WARNING],
+                "warnings": [neighbours.WARNING] if self.others and self.others.disturbed else [],
             }
         )
 
@@ -184,6 +185,7 @@ class _Attempt:
             self._run.folder.add(record, protocol.unpack(event["samples"]), self._job.number)
             self.done += 1
             self._progress.advance()
+            self._run.measured |= record.status == "ok"
             if record.status in ("failed", "invalid", "timeout"):
                 self._run.worst = CANNOT
 

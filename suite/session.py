@@ -142,7 +142,7 @@ def _last_words(rank: int, error: BaseException) -> list[str]:
     if isinstance(error, UserError | CannotRun):
         return [f"{mark} {error}"]
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno is not None):
-        return [f"{mark} {type(error).__name__}: {error}"]
+        return [f"{mark} {type(error).__name__}: {error or 'out of memory'}"]
     return [f"{mark} {line}" for line in traceback.format_exc().splitlines()]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -23,6 +24,9 @@ _TERM_S = 3.0
 _TICK_S = 0.25
 _LARGEST_READ = 1 << 16
 _PR_SET_PDEATHSIG = 1
+_BOILERPLATE = re.compile(  # what launchers print around the one line that matters
+    r"^[\s=|]*$|BAD TERMINATION|EXIT CODE|CLEANING UP|YOU CAN IGNORE|RUNNING AT|exit string|FAQ page|PID \d+"
+)
 
 
 @dataclass(frozen=True)
@@ -198,7 +202,9 @@ def _too_late(progress: _Progress, log: Callable[[str], None]) -> Ending:
 def _ending(progress: _Progress, code: int) -> Ending:
     if progress.ended:
         return Ending("ok")
-    last = next((text.strip() for text in reversed(progress.noise) if text.strip(" =|")), "")
+    last = next((text.strip() for text in reversed(progress.noise) if not _BOILERPLATE.search(text)), "")
+    if code < 0:
+        last = f"the launcher was ended by {signal.Signals(-code).name}" + (f": {last}" if last else "")
     if progress.described:
         reason = f"a rank ended early, with exit code {code}" + (f": {last}" if last else "")
     else:

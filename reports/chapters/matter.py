@@ -45,7 +45,8 @@ class Row:
         """The row as text."""
         both = [cells.together(self.metric, self.unit)(s) for s in (self.slow, self.fast)]
         n = dict.fromkeys(cells.samples(self.metric)(s) for s in (self.slow, self.fast))
-        return [self.label, *both, times(self.ratio.value) if self.ratio else "-",
+        told = self.ratio is not None and self.ratio.low is not None
+        return [self.label, *both, times(self.ratio.value) if self.ratio and told else "-",
                 self.ratio.interval if self.ratio else "", ", ".join(n)]  # fmt: skip
 
 
@@ -183,9 +184,11 @@ def _findings(v: View, slow: str, fast: str) -> Iterator[Finding]:
         )
         told = _told(row for row in (*micro, *rows) if row.slow.benchmark in ("bandwidth", "allreduce"))
         beside = f" Beside it: {told.removesuffix(', ')}." if told else ""
-        text = f"{s.workload}, {names}: {_verdict(step, control, exposed)} {_step(step, control)}{beside}"
+        verdict = _verdict(step, control)
+        text = f"{s.workload}, {names}: {verdict} {_step(step, control)}{beside}"
         ratios = {"step": _values(step.ratio), "control": _values(control), "exposed": _values(exposed)}
-        values = {"slow": slow, "fast": fast, "workload": s.workload, **ratios, **_numbers([*micro, *rows])}
+        about = {"slow": slow, "fast": fast, "workload": s.workload, "verdict": verdict.partition(":")[0]}
+        values = {**about, **ratios, **_numbers([*micro, *rows])}
         yield Finding(7, text, values)
     found = None if trained else _allreduce(v, slow, fast, None)
     micro += [found] if found else []
@@ -204,29 +207,48 @@ def _numbers(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _values(ratio: Ratio | None) -> dict[str, Any] | None:
-    return None if ratio is None else {"value": ratio.value, "low": ratio.low, "high": ratio.high,
+    return None if ratio is None or ratio.low is None else {"value": ratio.value, "low": ratio.low, "high": ratio.high,
                                        "basis": ratio.basis}  # fmt: skip
 
 
-def _verdict(step: Row, control: Ratio | None, exposed: Ratio | None) -> str:
+def _verdict(step: Row, control: Ratio | None) -> str:
     """What may be said of the fabric, and no more.
 
     Steps of two fabrics run minutes apart, and the machine may change meanwhile. The exposed communication is a
-    difference to the step that sends nothing, taken step by step, so it is what is compared where there is one.
+    difference to the step that sends nothing, taken step by step, so it is what is compared where there is one: as a
+    time, and as a share of the step, which a slower machine does not stretch.
     """
-    if exposed is None:
+    if "exposed" not in step.slow.metrics or "exposed" not in step.fast.metrics:
         if control is not None and control.beyond_one:
             return "NO CONCLUSION: the step that sends nothing differs too."
         return _difference(step.ratio, step.slow.fabric)
+    time, share = (_above(step, name) for name in ("exposed", "exposed_fraction"))
+    if time is None:
+        said = "NO CONCLUSION: exposed communication has no intervals to compare"
+    elif time and share:
+        said = "THE SLOWER FABRIC COSTS TIME: exposed communication"
+    elif time:
+        said = "THE SLOWER FABRIC MAY COST TIME: exposed communication is longer, but not clearly more of the step"
+    else:
+        said = "NO DIFFERENCE SHOWS in exposed communication"
+    return f"{said}{'' if said.endswith('communication') and time else ':'} {_exposed(step)}."
+
+
+def _above(row: Row, name: str) -> bool | None:
+    """Whether the slower fabric's interval lies wholly above the faster one's; None without intervals."""
+    slow, fast = row.slow.ends(name), row.fast.ends(name)
+    return None if slow is None or fast is None else slow[0] > fast[1]
+
+
+def _exposed(row: Row) -> str:
+    """The exposed communication of both, as times and as shares, and their ratio where it has an interval."""
+    ratio = speed(row.fast, row.slow, "exposed")
+    times_told = " against ".join(cells.told(s, "exposed", MS) for s in (row.slow, row.fast))
     shares = [
-        cells.told(s, "exposed_fraction", PERCENT) for s in (step.slow, step.fast) if "exposed_fraction" in s.metrics
+        cells.told(s, "exposed_fraction", PERCENT) for s in (row.slow, row.fast) if "exposed_fraction" in s.metrics
     ]
-    part = f" ({' against '.join(shares)} of the step)" if shares else ""
-    if exposed.low is None or exposed.high is None or not exposed.beyond_one:
-        return f"NO DIFFERENCE SHOWS in exposed communication: {exposed.text}{part}."
-    if exposed.low > 1:
-        return f"THE SLOWER FABRIC COSTS TIME: exposed communication {exposed.text}{part}."
-    return f"THE SLOWER FABRIC COSTS LESS, which it cannot by itself: exposed communication {exposed.text}{part}."
+    part = f", {' against '.join(shares)} of the step" if shares else ""
+    return f"{times_told}{f', {ratio.text}' if ratio and ratio.low is not None else ''}{part}"
 
 
 def _step(row: Row, control: Ratio | None) -> str:

@@ -292,9 +292,10 @@ def test_a_full_disk_is_one_line_and_keeps_what_there_is(tmp_path: Path) -> None
 
 
 def test_two_runs_at_once_are_told(tmp_path: Path) -> None:
-    with neighbours.alone() as first:
-        assert first
+    with neighbours.watch() as first:
+        assert not first.disturbed
         done = run(tmp_path, "[plant_ok]")
+        assert first.disturbed  # the first one finds out too
     assert done.code == 0
     assert f"warning: {neighbours.WARNING}" in done.err
     assert f"WARNING: {neighbours.WARNING}" in " ".join(done.out.split())
