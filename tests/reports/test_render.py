@@ -8,7 +8,7 @@ import pytest
 
 from reports.load import NotARun
 from reports.render import FORMATS, render
-from tests.reports.folder import lab_run
+from tests.reports.folder import Folder, lab_run
 
 ROOT = Path(__file__).parents[2]
 ALLOWED = {"reports", "microbench"}
@@ -48,3 +48,18 @@ def test_reports_need_neither_mpi_nor_torch(tmp_path: Path) -> None:
     loaded = set(packages.split())
     assert not loaded & {"mpi4py", "torch", "suite", "fabrics", "training", "collectives", "psutil"}
     assert set(floor_1.split()) == {"microbench.record", "microbench.stats"}
+
+
+@pytest.mark.parametrize("format_", ["text", "json", "csv"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"warnings": 5}, {"warnings": [5, {}]}, {"command": 5}, {"fabrics": "x"}, {"jobs": None},
+        {"fabrics": [{"name": "a", "hosts": 5}]}, {"fabrics": [{"name": "a", "devices": {"h": 5}}]},
+        {"jobs": [{"hosts": 5, "roles": 5, "cpus": 5}]},
+        {"plan": []}, {"plan": {"jobs": [{"cases": 5}]}}, {"plan": {"jobs": 5}}, {"environment": 5},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_odd_values_in_run_json_are_no_traceback(tmp_path: Path, damage: dict[str, object], format_: str) -> None:
+    assert render(Folder(run=damage).write(tmp_path), format_)

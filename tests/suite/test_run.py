@@ -307,3 +307,15 @@ def test_what_does_not_fit_into_memory_is_skipped_with_both_figures(tmp_path: Pa
     small, large = records(tmp_path / "run")
     assert (small["status"], large["status"]) == ("ok", "skipped")
     assert "GB for 2 ranks on a host, of which" in large["reason"]
+
+
+@pytest.mark.parametrize("arguments", [("fabrics",), ("bench", "--list"), ("bench", "barrier", "--seconds", "0.01")])
+def test_a_closed_output_is_one_line(arguments: tuple[str, ...]) -> None:
+    done = jobs.run(["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "suite.cli", *arguments])
+    assert (done.code, done.err.splitlines()) == (4, ["fabricbench: standard output is closed: nothing could be told"])
+
+
+def test_a_run_without_a_number_is_not_called_good(tmp_path: Path) -> None:
+    done = run(tmp_path, "[plant_unsupported]")
+    assert done.code == 4
+    assert [r["status"] for r in records(tmp_path / "run")] == ["unsupported"]
