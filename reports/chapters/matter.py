@@ -216,16 +216,18 @@ def _verdict(step: Row, control: Ratio | None) -> str:
 
     Steps of two fabrics run minutes apart, and the machine may change meanwhile. The exposed communication is a
     difference to the step that sends nothing, taken step by step, so it is what is compared where there is one: as a
-    time, and as a share of the step, which a slower machine does not stretch.
+    time, and as a share of the step, which a slower machine does not stretch. Whole steps speak where the control
+    does not differ.
     """
     if "exposed" not in step.slow.metrics or "exposed" not in step.fast.metrics:
         if control is not None and control.beyond_one:
             return "NO CONCLUSION: the step that sends nothing differs too."
         return _difference(step.ratio, step.slow.fabric)
     time, share = (_above(step, name) for name in ("exposed", "exposed_fraction"))
+    whole = control is not None and not control.beyond_one and step.ratio is not None and (step.ratio.low or 0) > 1
     if time is None:
         said = "NO CONCLUSION: exposed communication has no intervals to compare"
-    elif time and share:
+    elif time and (share or whole):
         said = "THE SLOWER FABRIC COSTS TIME: exposed communication"
     elif time:
         said = "THE SLOWER FABRIC MAY COST TIME: exposed communication is longer, but not clearly more of the step"

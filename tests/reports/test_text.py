@@ -375,6 +375,16 @@ def test_equal_exposed_communication_is_not_called_different(tmp_path: Path) -> 
     assert "1.00x [0.98, 1.02]" in told
 
 
+@pytest.mark.parametrize(("noop", "said"), [(0.9, "COSTS TIME: exposed"), (1.1, "MAY COST TIME: exposed")])
+def test_whole_steps_speak_where_the_control_is_still(tmp_path: Path, noop: float, said: str) -> None:
+    f = Folder()
+    for fabric, step, idle, exposed in (("eth2g5", 1.2, noop, 0.15), ("eth10g", 1.0, 0.9, 0.1)):
+        times = {"step": metric(step), "step_noop": metric(idle), "exposed": metric(exposed)}
+        both = {**times, "exposed_fraction": metric(0.1, "1")}
+        f.add("train", fabric, backend="gloo", workload="m", metrics=both)
+    assert f"THE SLOWER FABRIC {said}" in _flat(_report(f, tmp_path)[7])
+
+
 def test_an_interval_that_spans_zero_gives_no_ratio(tmp_path: Path) -> None:
     f = Folder()
     for fabric, low, high in (("eth2g5", 0.004, 0.008), ("eth10g", -0.010, 0.012)):
