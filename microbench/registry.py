@@ -34,6 +34,13 @@ class Benchmark:
     sized: bool = True
     dtypes: tuple[str, ...] = ()
 
+    @property
+    def usual_dtype(self) -> str:
+        """The type that is measured where none is named: bytes between two ranks, float32 in collectives, or none."""
+        if not self.dtypes:
+            return ""
+        return "int8" if self.exact_ranks == 2 else "float32"
+
 
 class Registry:
     """Benchmarks by name."""

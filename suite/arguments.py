@@ -6,7 +6,7 @@ import argparse
 import math
 from pathlib import Path
 
-_LONGEST_S = 86400.0
+LONGEST_S = 86400.0
 
 
 def count(text: str) -> int:
@@ -22,7 +22,7 @@ def seconds(text: str) -> float:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not 0 < value <= _LONGEST_S:
+    if not 0 < value <= LONGEST_S:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0, up to a day")
     return value
 

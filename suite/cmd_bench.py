@@ -96,8 +96,7 @@ def _refuse_sizes(args: argparse.Namespace, benchmark: registry.Benchmark) -> No
 def _dtype(name: str | None, benchmark: registry.Benchmark) -> str:
     if not benchmark.dtypes:
         return ""
-    usual = "int8" if benchmark.exact_ranks == 2 else "float32"
-    return dtype(usual if name is None else name).name
+    return dtype(benchmark.usual_dtype if name is None else name).name
 
 
 def _measure(MPI: ModuleType, cases: Sequence[Case], table: registry.Registry, args: argparse.Namespace) -> int:  # noqa: N803

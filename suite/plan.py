@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from fabrics.recipes import NoRecipe, recipe
 from microbench.case import Case
 from microbench.record import Status
 from suite.planfile import PlanFile, Section
+from training.workload import Workload
 
 LOCAL = "localhost"
 _MPI_START_S, _TORCH_START_S, _PROBE_S = 1.5, 6.0, 1.5
@@ -119,24 +120,14 @@ def section_cases(section: Section, fabric: Fabric) -> Iterable[Case]:
     )
     for model in section.models:
         options = {key: value for key, value in model.items() if key != "budget_s"}
-        case = replace(base, backend="gloo", algorithm="ddp", workload=_workload(options), options=options)
+        case = replace(base, backend="gloo", algorithm="ddp", workload=Workload(**options).label, options=options)
         yield with_deadline(replace(case, budget_s=float(model.get("budget_s", section.budget_s))), fabric)
     if section.models:
         return
     for ranks in section.ranks:
-        for dtype in section.dtypes or (_usual_dtype(section),):
+        for dtype in section.dtypes or ("",):
             for nbytes in section.sizes or (None,):
                 yield with_deadline(replace(base, ranks=ranks, dtype=dtype, nbytes=nbytes), fabric)
-
-
-def _workload(options: Mapping[str, Any]) -> str:
-    return f"{options.get('model')} {options.get('image_px')}px batch {options.get('batch')}"
-
-
-def _usual_dtype(section: Section) -> str:
-    if not section.sizes:
-        return ""
-    return "int8" if section.benchmark in ("latency", "bandwidth", "bibw") else "float32"
 
 
 def with_deadline(case: Case, fabric: Fabric) -> Case:

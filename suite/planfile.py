@@ -16,10 +16,11 @@ from fabrics.errors import UserError
 from microbench.dtypes import dtype, elements
 from microbench.registry import Benchmark, Registry
 from microbench.sizes import parse_sizes
+from suite.arguments import LONGEST_S
 from training import workload
 
 TIERS = ("quick", "default", "full")
-_BRIEFEST_S, _LONGEST_S = 0.001, 86400.0
+_BRIEFEST_S = 0.001
 _MOST_LAUNCHES = 1000
 _COMMON = ("fabrics", "budget_s", "min_iterations", "max_iterations")
 
@@ -102,7 +103,8 @@ def _section(plan: str, benchmark: str, values: dict[str, Any], registry: Regist
     for key in values:
         if key not in _allowed(known):
             raise UserError(f"{where} has no {key!r}: allowed are {', '.join(_allowed(known))}")
-    section = Section(benchmark, **{key: _value(where, key, value) for key, value in values.items()})
+    usual = {"dtypes": (known.usual_dtype,)} if known.dtypes else {}
+    section = Section(benchmark, **(usual | {key: _value(where, key, value) for key, value in values.items()}))
     if known.sized and not section.sizes:
         raise UserError(f'{where} needs sizes, such as sizes = "8:4M"')
     if benchmark == "train" and not section.models:
@@ -110,7 +112,7 @@ def _section(plan: str, benchmark: str, values: dict[str, Any], registry: Regist
     if section.min_iterations > section.max_iterations:
         raise UserError(f"{where}: min_iterations {section.min_iterations} is above {section.max_iterations}, the most")
     _check_ranks(plan, section, known)
-    _check_types(where, section, known)
+    _check_types(where, section)
     return section
 
 
@@ -132,10 +134,9 @@ def _value(where: str, key: str, value: Any) -> Any:
         raise UserError(f"{where}: {key} = {value!r}: {key} takes {takes}") from None
 
 
-def _check_types(where: str, section: Section, known: Benchmark) -> None:
-    """Sizes are whole numbers of elements of every type that is named, or of float32 where a collective has none."""
-    usual = () if known.exact_ranks == 2 or not known.dtypes else ("float32",)
-    for name in section.dtypes or usual:
+def _check_types(where: str, section: Section) -> None:
+    """Sizes are whole numbers of elements of every type."""
+    for name in section.dtypes:
         for nbytes in section.sizes:
             try:
                 elements(nbytes, dtype(name))
@@ -158,7 +159,7 @@ def _whole(value: Any) -> int:
 
 
 def _seconds(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not _BRIEFEST_S <= value <= _LONGEST_S:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _BRIEFEST_S <= value <= LONGEST_S:
         raise ValueError(value)
     return float(value)
 
@@ -192,7 +193,7 @@ _READERS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "ranks": (lambda value: _some(value, _whole), "a list of whole numbers such as [2, 3]"),
     "fabrics": (lambda value: _some(value, _name), 'a list such as ["shm"]'),
     "models": (lambda value: _some(value, _model), 'a list such as [{ model = "resnet50", batch = 16 }]'),
-    "budget_s": (_seconds, f"seconds, {_BRIEFEST_S:g} to {_LONGEST_S:g}"),
+    "budget_s": (_seconds, f"seconds, {_BRIEFEST_S:g} to {LONGEST_S:g}"),
     "min_iterations": (_whole, "a whole number from 1 on"),
     "max_iterations": (_whole, "a whole number from 1 on"),
 }

@@ -46,6 +46,11 @@ class Run:
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
     worst: int = OK
     measured: bool = False
+    environment: dict[str, Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        launcher = f"{self.launcher.path} ({self.launcher.version})"
+        self.environment = environment.describe(self.library, launcher, launch.removed_variables())
 
     def execute(self) -> int:
         """Run every job; the exit code. An interrupt keeps what there is and is raised again."""
@@ -83,11 +88,7 @@ class Run:
                     "pages": self.pages,
                     "jobs": [job.summary() for job in self.plan.jobs],
                 },
-                "environment": environment.describe(
-                    self.library,
-                    f"{self.launcher.path} ({self.launcher.version})",
-                    launch.removed_variables(),
-                ),
+                "environment": self.environment,
                 "fabrics": [fabric.as_dict() for fabric in self.fabrics],
                 "jobs": self.jobs,
                 "warnings": [neighbours.WARNING] if self.others and self.others.disturbed else [],
