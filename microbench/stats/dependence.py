@@ -1,0 +1,69 @@
+"""Samples in the order of time depend on their neighbours: by how much, and what they amount to."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+_SIGNIFICANT = 1.96  # standard errors
+_FEWEST = 20  # below it an autocorrelation is noise
+
+
+def autocorrelation(series: ArrayLike, lag: int = 1) -> float:
+    """The correlation of a series with itself ``lag`` >= 1 samples later.
+
+    sum (x_i - m)(x_(i+lag) - m) / sum (x_i - m)^2, with m the mean of all. 0 for a constant series,
+    and where the lag is as long as the series.
+    """
+    x = np.asarray(series, dtype=np.float64).ravel()
+    return _lagged(x - x.mean(), lag)
+
+
+def _lagged(centred: NDArray[np.float64], lag: int) -> float:
+    power = float(centred @ centred)
+    return float(centred[:-lag] @ centred[lag:]) / power if power else 0.0
+
+
+def effective_n(series: ArrayLike, q: float = 0.5) -> int:
+    """How many independent samples tell as much of quantile ``q`` as this series does.
+
+    n / (1 + 2 sum r_k), with r_k the autocorrelation at lag k of whether a sample is above the quantile (which is what
+    the order statistics count), summed while it is significant: r_k > 1.96 / sqrt(n). At most n.
+    """
+    x = np.asarray(series, dtype=np.float64).ravel()
+    if x.size < _FEWEST:
+        return x.size
+    above = (x > np.quantile(x, q)).astype(np.float64)
+    above -= above.mean()
+    total = 0.0
+    for lag in range(1, x.size // 4):
+        r = _lagged(above, lag)
+        if r <= _SIGNIFICANT / math.sqrt(x.size):
+            break
+        total += r
+    return max(1, round(x.size / (1 + 2 * total)))
+
+
+def block_medians(series: ArrayLike) -> NDArray[np.float64]:
+    """Medians of blocks just long enough to pass for independent: the unit that a bootstrap may draw.
+
+    The length of a block doubles from 1 until the lag-1 autocorrelation of the medians is insignificant
+    (|r| <= 1.96 / sqrt of their number), or fewer than 20 blocks would be left. The last block takes what is over.
+    """
+    x = np.asarray(series, dtype=np.float64).ravel()
+    length, medians = 1, x
+    while x.size // (2 * length) >= _FEWEST and _depends(medians):
+        length *= 2
+        medians = _medians(x, length)
+    return medians
+
+
+def _depends(x: NDArray[np.float64]) -> bool:
+    return abs(autocorrelation(x)) > _SIGNIFICANT / math.sqrt(x.size)
+
+
+def _medians(x: NDArray[np.float64], length: int) -> NDArray[np.float64]:
+    last = (x.size // length - 1) * length
+    return np.append(np.median(x[:last].reshape(-1, length), axis=1), np.median(x[last:]))
