@@ -68,19 +68,23 @@ int fb_nap(int64_t ns) {
   return -rc;
 }
 
-/* *at = the time `slack_ns` from now: the moment at which all ranks shall start. */
-int fb_deadline(int64_t *at, int64_t slack_ns) {
-  *at = now_ns() + slack_ns;
+/* *at = the time *slack_ns from now: the moment at which all ranks shall start. */
+int fb_deadline(int64_t *at, const int64_t *slack_ns) {
+  *at = now_ns() + *slack_ns;
   return 0;
 }
 
-/* Spin until *at; count in *late the times that it had already passed at the first look. */
-int fb_wait_until(const int64_t *at, int64_t *late) {
-  if (now_ns() >= *at) {
-    ++*late;
-    return 0;
-  }
-  while (now_ns() < *at) {}
+/* Where this rank's clock stands at a global time: `offset + drift * (global - epoch)` ahead. */
+typedef struct { int64_t epoch, offset; double drift; } Clock;
+
+/* Spin until the global time *at, told by the local clock; write to *next, and advance it, how early the first look was:
+   0 or less is late. */
+int fb_wait_until(const int64_t *at, const Clock *clock, int64_t **next) {
+  int64_t target = *at + clock->offset + (int64_t)(clock->drift * (double)(*at - clock->epoch));
+  int64_t margin = target - now_ns();
+  *(*next)++ = margin;
+  if (margin > 0)
+    while (now_ns() < target) {}
   return 0;
 }
 

@@ -1,0 +1,184 @@
+"""How the ranks of a collective start an iteration together: parts of a program, none of them Python.
+
+- ``barrier``: MPI_Barrier. Its exit skew is the MPI library's own, so it is no means to compare libraries.
+- ``dissemination``: a barrier of messages, the same for all libraries: ceil(lg p) rounds, in round k a byte to rank
+  r + 2^k and one from rank r - 2^k (Hensgen, Finkel and Manber 1988).
+- ``round-time``: a dissemination barrier, then rank 0 broadcasts a time soon after, and every rank spins until its own
+  clock shows it (Hunold and Carpen-Amarie, CLUSTER 2018). An iteration counts where every rank was early.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fabrics.errors import UserError
+from microbench.buffers import allocate
+from microbench.engine import CallSpec, durations, stamped, statuses
+
+if TYPE_CHECKING:
+    from microbench.clocksync import Clocks
+    from microbench.job import Job
+
+NAMES = ("auto", "barrier", "dissemination", "round-time")
+_TAG = 54
+_BROADCASTS, _SLACK = 10, 3.0
+_TRIALS, _MOST_DOUBLINGS, _ENOUGH = 40, 8, 0.95
+_LONGEST_SLACK_NS = 20_000_000
+
+Run = Callable[[int], NDArray[np.int64]]
+
+
+class Sync(ABC):
+    """What an iteration does before its first stamp; ``columns`` is how many columns that adds before the stamps'."""
+
+    name: str
+    columns = 0
+
+    @abstractmethod
+    def calls(self) -> list[CallSpec]:
+        """The calls of this rank."""
+
+    def settle(self, run: Run) -> None:  # noqa: B027 - most have nothing to do
+        """Tune, all ranks together. ``run(n)`` runs n iterations of a program that begins with these calls.
+
+        The calls alone will do, and cost little. Its columns are in ns, of shape (n, columns and more).
+        """
+
+    def before_block(self) -> None:  # noqa: B027 - most have nothing to do
+        """Bring what the program reads up to date; called before each block."""
+
+    def method(self) -> dict[str, Any]:
+        """What a record says of it, beside its name."""
+        return {}
+
+
+class Own(Sync):
+    """Nothing: the operation itself keeps its ranks together, in a way that ``name`` tells."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def calls(self) -> list[CallSpec]:
+        """No call."""
+        return []
+
+
+class Barrier(Sync):
+    """The MPI library's own barrier."""
+
+    name = "barrier"
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+
+    def calls(self) -> list[CallSpec]:
+        """One MPI_Barrier."""
+        return [("MPI_Barrier", self._job.comm)]
+
+
+class Dissemination(Sync):
+    """A barrier of point-to-point messages."""
+
+    name = "dissemination"
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._send, self._receive, self._status = allocate(1), allocate(1), statuses(1)
+
+    def calls(self) -> list[CallSpec]:
+        """A MPI_Sendrecv per round; none for one rank."""
+        job = self._job
+        byte, rank, size = job.engine.MPI.BYTE, job.rank, job.size
+        steps = [1 << k for k in range((size - 1).bit_length())]
+        return [
+            ("MPI_Sendrecv", self._send, 1, byte, (rank + step) % size, _TAG,
+             self._receive, 1, byte, (rank - step) % size, _TAG, job.comm, self._status)
+            for step in steps
+        ]  # fmt: skip
+
+
+class RoundTime(Sync):
+    """A start at an agreed time. The program's first column is how early each rank was: 0 or less is late."""
+
+    name = "round-time"
+    columns = 1
+
+    def __init__(self, job: Job, clocks: Clocks) -> None:
+        self._job, self._clocks = job, clocks
+        self._barrier = Dissemination(job)
+        self._at = allocate(8).view("i8")
+        self._clock = clocks.model.words()
+        self._slack_ns = np.zeros(1, "i8")
+        self._doublings, self._trial_valid = 0, 0.0
+
+    def calls(self) -> list[CallSpec]:
+        """Barrier, deadline on rank 0, its broadcast, the wait."""
+        first: list[CallSpec] = [("deadline", self._at, self._slack_ns)] if self._job.rank == 0 else []
+        return [*self._barrier.calls(), *first, self._broadcast(), ("wait_until", self._at, self._clock)]
+
+    def _broadcast(self) -> CallSpec:
+        return ("MPI_Bcast", self._at, 8, self._job.engine.MPI.BYTE, 0, self._job.comm)
+
+    def settle(self, run: Run) -> None:
+        """Find the slack: three times a broadcast, doubled until 95 % of trial iterations are valid on all ranks.
+
+        It is short, because the MPI library makes no progress meanwhile, and begins alike for all of a job's cases.
+        Where neither eight doublings nor 20 ms are enough, ranks are late because they do not run; the fraction that
+        stays valid tells.
+        """
+        for self._doublings in range(_MOST_DOUBLINGS + 1):
+            self._slack_ns[0] = min(round(_SLACK * self._broadcast_ns * 2**self._doublings), _LONGEST_SLACK_NS)
+            self.before_block()
+            self._trial_valid = self._agreed_valid(run(_TRIALS)[:, 0])
+            if self._trial_valid >= _ENOUGH or self._slack_ns[0] == _LONGEST_SLACK_NS:
+                return
+
+    @cached_property
+    def _broadcast_ns(self) -> float:
+        """What a broadcast usually takes on the slowest rank; measured once, by all ranks together."""
+        timed = self._job.engine.program(*self._barrier.calls(), *stamped([self._broadcast()]))
+        timed.run(_BROADCASTS)  # warm-up
+        return self._job.max(float(np.median(durations(timed.run(_BROADCASTS)))))
+
+    def _agreed_valid(self, margins: NDArray[np.int64]) -> float:
+        """The share of iterations in which the latest rank was early, known to all."""
+        least = np.zeros(margins.size, "i8")
+        self._job.comm.Allreduce(np.ascontiguousarray(margins), least, op=self._job.engine.MPI.MIN)
+        return float(valid(least[np.newaxis]).mean())
+
+    def before_block(self) -> None:
+        """Give the program the present model of this rank's clock."""
+        self._clock[:] = self._clocks.model.words()
+
+    def method(self) -> dict[str, Any]:
+        """The slack in s, how often it was doubled, and the share of trials that were valid with it."""
+        return {
+            "slack_s": float(self._slack_ns[0]) * 1e-9,
+            "slack_doublings": self._doublings,
+            "trial_valid": self._trial_valid,
+        }
+
+
+def valid(margins: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which iterations started in time: every rank was early. ``margins`` in ns, of shape (ranks, n)."""
+    return np.asarray((margins > 0).all(axis=0))
+
+
+def choose(job: Job, name: str = "auto") -> Sync:
+    """The way of that name; ``auto`` is round-time where every busy rank has a core of its own, else barrier.
+
+    Called by all ranks together: round-time, one for the whole job, needs its clocks. UserError for another name.
+    """
+    if name not in NAMES:
+        raise UserError(f"unknown synchronisation {name!r}: one of {', '.join(NAMES)}")
+    if name == "auto":
+        name = Barrier.name if job.oversubscribed else RoundTime.name
+    if name == RoundTime.name:
+        return job.round_time
+    return Barrier(job) if name == Barrier.name else Dissemination(job)
