@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := fabrics microbench collectives training reports suite tests
 
-.PHONY: bench test lint unit parity relock clean
+.PHONY: bench test lint unit parity metrology relock clean
 .DELETE_ON_ERROR:
 
 bench: $(VENV)/ready
@@ -23,6 +23,9 @@ unit: $(VENV)/ready
 # The figures: honest benchmarks that print a table and write results/TARGET.json.
 parity: $(VENV)/ready
 	$(BIN)/python -m tests.figures.parity
+
+metrology: $(VENV)/ready
+	$(BIN)/python -m tests.figures.metrology
 
 # Everything from the lock file, then the project itself, in place: its native loop is compiled here.
 $(VENV)/ready: requirements.lock pyproject.toml microbench/loop.c

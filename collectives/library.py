@@ -1,8 +1,8 @@
 """The MPI library's own collectives, from one table that others join.
 
-Every iteration starts after a barrier; its time is the longest local duration over the ranks. A size is the
-bytes of one rank's send buffer. ``busbw`` is size/time times the factor of the table, after nccl-tests'
-definition: what each rank's link must carry for any algorithm built of point-to-point messages.
+All ranks start an iteration together (:mod:`microbench.sync`); its time is the longest local duration over the
+ranks. A size is the bytes of one rank's send buffer. ``busbw`` is size/time times the factor of the table, after
+nccl-tests' definition: what each rank's link must carry for any algorithm built of point-to-point messages.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from numpy.typing import NDArray
 from microbench import check
 from microbench.buffers import allocate
 from microbench.case import Case, Outcome
-from microbench.dtypes import DTYPES, DType, dtype, mpi_count, mpi_type
-from microbench.engine import CallSpec, stamped
+from microbench.dtypes import DTYPES, DType, counted, dtype, elements, mpi_type
+from microbench.engine import CallSpec
 from microbench.job import Job
-from microbench.measure import measure, outcome, rate_metric, time_metrics
+from microbench.measure import measure
+from microbench.outcome import outcome, rate_metric, skew_metrics, time_metrics
 from microbench.registry import Benchmark
+from microbench.sync import choose
 
 ROOT = 0
+PRECISION = 0.025
 
 
 @dataclass
@@ -36,6 +39,10 @@ class Operands:
     count: int
     send: NDArray[np.uint8]
     receive: NDArray[np.uint8]
+
+    def name(self, function: str) -> str:
+        """The form of an MPI function that takes this count."""
+        return counted(self.job.engine, function, self.count)
 
     @property
     def values(self) -> NDArray[Any]:
@@ -61,7 +68,7 @@ class Collective:
 
 
 def _allreduce(o: Operands) -> CallSpec:
-    return ("MPI_Allreduce", o.send, o.receive, o.count, o.type, o.job.engine.MPI.SUM, o.job.comm)
+    return (o.name("MPI_Allreduce"), o.send, o.receive, o.count, o.type, o.job.engine.MPI.SUM, o.job.comm)
 
 
 def _fill_sum(o: Operands) -> None:
@@ -70,7 +77,7 @@ def _fill_sum(o: Operands) -> None:
 
 def _broadcast(o: Operands) -> CallSpec:
     buffer = o.send if o.job.rank == ROOT else o.receive
-    return ("MPI_Bcast", buffer, o.count, o.type, ROOT, o.job.comm)
+    return (o.name("MPI_Bcast"), buffer, o.count, o.type, ROOT, o.job.comm)
 
 
 def _fill_root(o: Operands) -> None:
@@ -106,7 +113,7 @@ def operands(job: Job, case: Case) -> Operands:
         job,
         kind,
         mpi_type(job.engine.MPI, kind),
-        mpi_count(nbytes, kind),
+        elements(nbytes, kind),
         allocate(nbytes, job.pages),
         allocate(nbytes, job.pages),
     )
@@ -115,25 +122,28 @@ def operands(job: Job, case: Case) -> Operands:
 def run(job: Job, case: Case, row: Collective) -> Outcome:
     """Check the data, measure, and check again what the last timed iteration left."""
     o = operands(job, case)
-    program = job.engine.program(("MPI_Barrier", job.comm), *stamped([row.call(o)]))
+    job.agree(row.name, count=o.count, dtype=o.kind.name if row.moves_data else "no data")
+    body = [row.call(o)]
     validation: dict[str, Any] = {}
     if row.fill is not None:
         row.fill(o)
         check.poison(o.receive)
-        program.run(1)
+        job.comm.Barrier()
+        job.engine.program(*body).run(1)
         validation = _verify(row, o)
-    got = measure(job, case, program, sync="barrier")
+    got = measure(job, case, body, choose(job, case.sync), clocks=job.clocks)
     if row.fill is not None:
         validation["checked_after"] = _verify(row, o)["checked_bytes"]
     if job.rank:
         return Outcome()
-    slowest_ns = got.times.max(axis=0).astype(float)
-    metrics = time_metrics(slowest_ns)
+    metrics = time_metrics(got)
     if row.moves_data:
         why_none = "0 B carry no bandwidth" if not case.nbytes else "one rank: nothing crosses a link"
         payload = (case.nbytes or 0) * row.busbw_factor(job.size)
-        metrics["busbw"] = rate_metric(payload, slowest_ns, why_none)
-    return outcome(got, slowest_ns, metrics, validation, tuple(range(job.size)))
+        metrics["busbw"] = rate_metric(payload, got, why_none)
+    if job.size > 1:
+        metrics |= skew_metrics(got)
+    return outcome(got, metrics, validation, tuple(range(job.size)))
 
 
 def _verify(row: Collective, o: Operands) -> dict[str, Any]:
@@ -149,6 +159,8 @@ def _benchmark(row: Collective) -> Benchmark:
         min_ranks=1,
         sized=row.moves_data,
         dtypes=tuple(DTYPES) if row.moves_data else (),
+        precision=PRECISION,
+        synchronised=True,
     )
 
 

@@ -21,7 +21,9 @@ class Case:
     """What is measured, and how long it may take.
 
     ``nbytes`` is bytes per rank in the send buffer. ``options`` belong to the benchmark (a model's name, a
-    number of steps). ``budget_s`` bounds the measuring, ``deadline_s`` is when the supervisor gives up.
+    number of steps). Measuring stops when the median's interval is within ``precision`` of it (half width; 0 never
+    stops early); ``budget_s`` bounds it, ``deadline_s`` is when the supervisor gives up. ``sync`` names how the
+    ranks of a collective start together.
     """
 
     benchmark: str
@@ -36,6 +38,8 @@ class Case:
     ranks: int = 2
     min_iterations: int = 30
     max_iterations: int = 1000
+    precision: float = 0.0
+    sync: str = "auto"
     budget_s: float = 1.0
     deadline_s: float = 60.0
     options: Mapping[str, Any] = field(default_factory=dict)

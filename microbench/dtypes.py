@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fabrics.errors import UserError
 from microbench.case import Unsupported
 
-_LARGEST_COUNT = 2**31 - 1
+if TYPE_CHECKING:
+    from microbench.engine import Engine
+
+LARGEST_INT_COUNT = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -62,12 +65,16 @@ def mpi_type(MPI: ModuleType, kind: DType) -> Any:  # noqa: N803 - the module's 
     raise Unsupported(f"{kind.name} is not a type that this MPI adds")
 
 
-def mpi_count(nbytes: int, kind: DType) -> int:
-    """The count of an MPI call; raises Unsupported beyond what its int holds, for it would wrap."""
-    count = elements(nbytes, kind)
-    if count > _LARGEST_COUNT:
-        raise Unsupported(f"{count} elements are more than an MPI count holds, and large-count calls are not used yet")
-    return count
+def counted(engine: Engine, name: str, *counts: int) -> str:
+    """The MPI function that takes these counts: ``name``, or from 2^31 on its large-count form ``name_c`` (MPI 4).
+
+    Raises Unsupported where the library has none: a count that does not fit into an int would wrap.
+    """
+    if max(counts) <= LARGEST_INT_COUNT:
+        return name
+    if not engine.has(f"{name}_c"):
+        raise Unsupported(f"{max(counts)} elements are more than an int holds, and this MPI has no {name}_c")
+    return f"{name}_c"
 
 
 def elements(nbytes: int, kind: DType) -> int:

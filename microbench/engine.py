@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fabrics.errors import CannotRun
+from microbench.page import Page
 
 MACHINES = ("x86_64", "aarch64", "ppc64le", "riscv64")
 LEAVES = {
@@ -34,6 +35,7 @@ LEAVES = {
     "probe": 2,
     "test_until": 6,
 }
+_COLUMNS = ("stamp", "wait_until")  # each gives a column: a time, and how early the first look was
 _CALL = np.dtype([("fn", "u8"), ("n", "i8"), ("a", "u8", 14)])
 _STATUS_WORDS = 8  # 64 bytes, more than any MPI's MPI_Status
 
@@ -76,18 +78,17 @@ def statuses(n: int) -> NDArray[np.int64]:
 
 def arities(pxd: str) -> dict[str, int]:
     """The number of arguments of every MPI function in mpi4py's own prototypes."""
-    found = re.findall(r"\bint (MPI_\w+)\(([^()]*)\)", pxd)
+    found = re.findall(r"\bint (MPI_\w+)\s*\(([^()]*)\)", pxd)
     return {name: 0 if args.strip() in ("", "void") else args.count(",") + 1 for name, args in found}
 
 
 class Engine:
     """The loop bound to the process's MPI: makes programs, and tells where the running one is."""
 
-    def __init__(self, MPI: ModuleType) -> None:  # noqa: N803 - the module's own name
+    def __init__(self, MPI: ModuleType, page: Page | None = None) -> None:  # noqa: N803 - the module's own name
         check_platform()
         self.MPI = MPI
-        self.at = np.full(2, -1, "i8")
-        self.running: Program | None = None
+        self.page = page or Page()
         self.lib = ctypes.CDLL(_loop_path())
         self.lib.fb_loop.argtypes = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p
         self._mpi = _mpi_library(MPI)
@@ -103,6 +104,10 @@ class Engine:
             raise CannotRun(f"this MPI library has no {name}") from None
         return int(ctypes.cast(symbol, ctypes.c_void_p).value or 0)
 
+    def has(self, name: str) -> bool:
+        """Whether this MPI library, and mpi4py's prototypes, have ``name``."""
+        return name in self._arity and hasattr(self._mpi, name)
+
     def arity(self, name: str) -> int:
         """How many arguments ``name`` takes; KeyError for what is neither MPI nor a leaf."""
         return LEAVES[name] if name in LEAVES else self._arity[name]
@@ -112,11 +117,8 @@ class Engine:
         return Program(self, [(c,) if isinstance(c, str) else c for c in calls])
 
     def where(self) -> str:
-        """The call and iteration in progress, for a watchdog: ``MPI_Recv (call 2) in iteration 17``."""
-        program, (call, iteration) = self.running, self.at
-        if program is None or call < 0:
-            return "outside the loop"
-        return f"{program.calls[call][0]} (call {call}) in iteration {iteration}"
+        """The call and iteration in progress, for another thread: ``MPI_Recv (call 2) in iteration 17 of 100``."""
+        return self.page.loop() or "outside the loop"
 
 
 class Program:
@@ -124,7 +126,8 @@ class Program:
 
     def __init__(self, engine: Engine, calls: list[CallSpec]) -> None:
         self.engine, self.calls = engine, calls
-        self.stamps = sum(call[0] == "stamp" for call in calls)
+        self._names = "\n".join(str(call[0]) for call in calls).encode()
+        self.stamps = sum(call[0] in _COLUMNS for call in calls)
         self._next = np.zeros(1, "u8")
         self._code = np.zeros(len(calls), _CALL)
         for op, (name, *args) in zip(self._code, calls, strict=True):
@@ -135,29 +138,30 @@ class Program:
             op["a"][: len(words)] = words
 
     def _leaf_arguments(self, name: str, args: list[Any]) -> list[Any]:
-        if name == "stamp":
-            return [self._next]
+        if name in _COLUMNS:
+            return [*args, self._next]
         if name in ("probe", "test_until"):
             return [self.engine.function("MPI_Test"), *args]
         return args
 
     def run(self, iterations: int) -> NDArray[np.int64]:
-        """Run, and return every stamp in ns: shape (iterations, stamps).
+        """Run, and return every stamp, and the margin of every ``wait_until``, in ns: shape (iterations, stamps).
 
         Raises LoopError at the first call that fails.
         """
         times = np.full((iterations, self.stamps), -1, "i8")  # written now, so that no page fault is timed
         self._next[0] = times.ctypes.data
-        engine = self.engine
-        engine.running = self
-        rc = engine.lib.fb_loop(self._code.ctypes.data, len(self._code), iterations, engine.at.ctypes.data)
-        engine.running = None
+        page = self.engine.page
+        page.show(self._names, iterations)
+        rc = self.engine.lib.fb_loop(self._code.ctypes.data, len(self._code), iterations, page.address)
         if rc:
-            raise LoopError(self._explain(rc))
+            reason = self._explain(rc)
+            page.clear()
+            raise LoopError(reason)
         return times
 
     def _explain(self, rc: int) -> str:
-        call, iteration = (int(x) for x in self.engine.at)
+        call, iteration = self.engine.page.at
         if rc < 0:
             text = os.strerror(-rc)
         else:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fabrics.errors import CannotRun
 from fabrics.model import Fabric, Proof
+from microbench.clocksync import Clocks
 from microbench.proving import prove
+from microbench.sync import RoundTime
+from microbench.timer import Timer, measure_timer
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -42,6 +47,21 @@ class Job:
         """How many ranks."""
         return self.comm.Get_size()
 
+    @property
+    def oversubscribed(self) -> bool:
+        """Whether more ranks wait busily than there are cores for them; emulated hosts share one machine's cores.
+
+        DPU ranks of an emulated fabric sleep while they wait, and are not counted.
+        """
+        emulated = self.fabric.emulated
+        roles = self.roles or ("host",) * len(self.hosts)
+        busy = [rank for rank, role in enumerate(roles) if not (emulated and role == "dpu")]
+        for machine in {"" if emulated else self.hosts[rank] for rank in busy}:
+            here = [rank for rank in busy if emulated or self.hosts[rank] == machine]
+            if len(here) > len({cpu for rank in here for cpu in self.cpus[rank]}):
+                return True
+        return False
+
     def sum(self, value: int) -> int:
         """The sum of an integer over all ranks, known to all."""
         return int(self.comm.allreduce(value))
@@ -54,12 +74,48 @@ class Job:
         """Rank 0's value, on every rank."""
         return self.comm.bcast(value, root=0)
 
+    @cached_property
+    def timer(self) -> Timer:
+        """What this rank's clock costs; read once."""
+        return measure_timer(self.engine)
+
+    @cached_property
+    def clocks(self) -> Clocks:
+        """The clocks of all ranks against rank 0's; learned once, by all ranks together."""
+        return Clocks.learn(self)
+
+    @cached_property
+    def round_time(self) -> RoundTime:
+        """The synchronised start of the whole job, so that all cases begin with one slack; needs the clocks."""
+        return RoundTime(self, self.clocks)
+
     def gather(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Every rank's row: shape (ranks, n) on rank 0, (0, n) elsewhere."""
-        rows = np.zeros((self.size if self.rank == 0 else 0, times.size), "i8")
+        """Every rank's array as a row: shape (ranks, ...) on rank 0, (0, ...) elsewhere."""
+        rows = np.zeros((self.size if self.rank == 0 else 0, *times.shape), "i8")
         self.comm.Gather(np.ascontiguousarray(times), rows if self.rank == 0 else None, root=0)
         return rows
+
+    def agree(self, what: str, **facts: Any) -> None:
+        """Raise CannotRun on every rank alike where the ranks do not all say the same of ``what``, naming both."""
+        told = self.comm.allgather((what, _phrase(facts)))
+        other = next((rank for rank, view in enumerate(told) if view != told[0]), None)
+        if other is None:
+            return
+        (first, mine), (second, theirs) = told[0], told[other]
+        if first != second:
+            raise CannotRun(
+                f"ranks disagree: rank 0 runs {first} with {mine}, rank {other} runs {second} with {theirs}"
+            )
+        raise CannotRun(f"ranks disagree on {what}: rank 0 has {mine}, rank {other} has {theirs}")
 
     def prove(self, traffic: Callable[[], None], sent_bytes: int, received_bytes: int) -> Proof:
         """What counters say of ``traffic``; see :func:`microbench.proving.prove`."""
         return prove(self, traffic, sent_bytes, received_bytes)
+
+
+def _phrase(facts: Mapping[str, Any]) -> str:
+    """``count 8 of float32, root 0``: a type belongs to what stands before it."""
+    return "".join(
+        f"{' of' if name == 'dtype' and place else f', {name}' if place else name} {value}"
+        for place, (name, value) in enumerate(facts.items())
+    )

@@ -1,75 +1,188 @@
-"""Running a program long enough: warm-up, iterations that fit the budget, samples of every rank."""
+"""Running a program until its median is known well enough: warm-up, looks, samples of every rank.
+
+An iteration is what the ranks do to start together, a stamp, the operation, a stamp. Rank 0 looks at the samples after
+30, 45, 68, ... iterations and decides for all whether they are enough; the level of each look is such that all looks
+together hold the level of the interval that is printed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from microbench.case import Case, Outcome
-from microbench.engine import Program, durations
-from microbench.record import Metric
-from microbench.stats import effective_n, metric, quantile, tukey_counts
+from microbench.case import Case, Invalid
+from microbench.clocks import ClockModel, Timeline, joined, timeline
+from microbench.clocks import why_not as why_no_timeline
+from microbench.engine import CallSpec, Program
+from microbench.stats import LEVEL, Interval, Rule, autocorrelation, relative_half_width, samples_needed, steady_from
+from microbench.sync import Sync, valid
 
 if TYPE_CHECKING:
+    from microbench.clocksync import Clocks
     from microbench.job import Job
 
-_BLOCKS = 8
-_LONGEST_WARMUP = 100
+Times = NDArray[np.int64]
+Headline = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
 _FEWEST = 2
 _MOST_BUDGETS = 20  # so that a plan's few seconds do not become hours
+_WARM_UP_SHARE, _TAIL_SHARE = 0.2, 0.25  # of the budget, at most
+_TAIL_S = 0.1  # the most that a percentile may cost when the median is known
+_WARM_UP_STEP, _LONGEST_WARM_UP = 20, 300
+_TAIL = 0.99
+
+
+def slowest(times: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The headline of a collective: per iteration the longest local duration, of shape (ranks, n) -> (n,)."""
+    return np.asarray(times.max(axis=0))
+
+
+@dataclass(frozen=True)
+class Block:
+    """Stamps of iterations in ns, each of shape (ranks, n); complete on rank 0, no ranks elsewhere."""
+
+    starts: Times
+    ends: Times
+    margins: Times
+
+    @property
+    def durations(self) -> Times:
+        """Local durations."""
+        return self.ends - self.starts
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Durations in ns, shape (ranks, iterations) on rank 0 and (0, iterations) elsewhere, and how they came about."""
+    """What came of it, complete on rank 0.
 
-    times: NDArray[np.int64]
-    warmup: NDArray[np.int64]
-    method: dict[str, Any]
-
-
-def measure(job: Job, case: Case, program: Program, sync: str) -> Measured:
-    """Warm up, then run blocks until the agreed iterations are done or the time is up.
-
-    All ranks leave after the same block: rank 0 decides. ``sync`` names how the program's ranks start together.
+    ``times`` are local durations in ns and ``starts`` begins on the clock of rank 0, both of shape (ranks, n);
+    ``valid`` tells which iterations began in time on every rank, and ``series`` is the headline of those in ns per
+    operation. ``level`` is the level of a look. ``timeline`` is None, and ``why_no_timeline`` the reason, where no
+    common clock is known well enough.
     """
-    warmup = _warm_up(job, case, program)
-    slowest_ns = job.max(float(np.median(warmup[-max(1, len(warmup) // 2) :])))
-    planned = int(job.decide(iterations(case, slowest_ns)))
-    blocks, spent_ns, done = [], 0.0, 0
-    reason = "count" if planned >= case.min_iterations else "too slow for the fewest iterations"
-    while done < planned:
-        n = min(-(-planned // _BLOCKS), planned - done)
-        stamps = program.run(n)
-        blocks.append(durations(stamps))
-        done += n
-        spent_ns += float(stamps[-1, -1] - stamps[0, 0])
-        late = spent_ns > 2e9 * case.budget_s and done >= case.min_iterations
-        if done < planned and job.decide(late):
-            reason = "time"
-            break
+
+    times: Times
+    starts: Times
+    warmup: Times
+    valid: NDArray[np.bool_]
+    series: NDArray[np.float64]
+    method: dict[str, Any]
+    batched: int = 1
+    level: float = LEVEL
+    timeline: Timeline | None = None
+    why_no_timeline: str = ""
+
+
+class Loop:
+    """A program of an operation and what starts it, run in blocks whose stamps rank 0 receives."""
+
+    def __init__(self, job: Job, body: Sequence[CallSpec], sync: Sync, batched: int = 1) -> None:
+        self.job, self.body, self.sync, self.batched = job, body, sync, batched
+        self.program: Program = job.engine.program(*sync.calls(), "stamp", *(tuple(body) * batched), "stamp")
+        self.each_ns = 0.0
+
+    def block(self, n: int) -> Block:
+        """Run ``n`` iterations; notes how long one takes, its start included, in the median.
+
+        Raises Invalid on every rank alike where a rank's clock went backwards.
+        """
+        self.sync.before_block()
+        stamps = self.program.run(n)
+        back_ns = self.job.max(-float(np.diff(stamps[:, -2:].ravel()).min()))
+        if back_ns > 0:
+            raise Invalid(f"a clock went backwards by {back_ns:.0f} ns: no time of it can be trusted")
+        spent_ns = np.diff(stamps[:, -1]) if n > 1 else stamps[:, -1] - stamps[:, -2]
+        self.each_ns = self.job.max(float(np.median(spent_ns)))
+        rows = self.job.gather(stamps)
+        return Block(rows[:, :, -2], rows[:, :, -1], rows[:, :, : self.sync.columns].min(axis=2, initial=2**62))
+
+
+@dataclass
+class _Sampling:
+    """Rank 0's view of what has been sampled."""
+
+    headline: Headline
+    batched: int
+    blocks: list[Block] = field(default_factory=list)
+    models: list[list[ClockModel]] = field(default_factory=list)
+
+    def valid(self) -> NDArray[np.bool_]:
+        return np.concatenate([valid(block.margins) for block in self.blocks])
+
+    def series(self) -> NDArray[np.float64]:
+        times = np.concatenate([block.durations for block in self.blocks], axis=1)
+        return self.headline(times[:, self.valid()].astype(float)) / self.batched
+
+
+def measure(
+    job: Job, case: Case, body: Sequence[CallSpec], sync: Sync, headline: Headline = slowest,
+    clocks: Clocks | None = None,
+) -> Measured:  # fmt: skip
+    """Warm up, then sample until the median of ``headline`` is as precise as the case asks, or a cap is reached.
+
+    ``sync`` is how the ranks start an iteration together. With ``clocks`` starts and ends are mapped to one clock,
+    whose models are measured again around each block. Raises Invalid on every rank alike where a clock went backwards.
+    """
+    started = time.monotonic()
+    if starts := sync.calls():
+        sync.settle(job.engine.program(*starts).run)
+    loop, warmup, steady = _warm_up(job, case, Loop(job, body, sync), headline)
+    planned = int(job.decide(iterations(case, loop.each_ns)))
+    rule = plan_rule(case, planned, loop.each_ns, loop.batched)
+    sampled = _Sampling(headline, loop.batched)
+    drift = _Drift(clocks, job)
+    reason, lead_in = _sample(job, case, loop, rule, sampled, drift, started)
     method = {
-        "sync": sync,
-        "warmup_iterations": len(warmup),
-        "iterations": done,
-        "stop_reason": reason if done < case.max_iterations else "max_iterations",
-        "clock": "CLOCK_MONOTONIC",
+        "sync": sync.name, **sync.method(), "warmup_iterations": warmup.shape[-1], "steady": steady,
+        "stop_reason": reason, "clock": "CLOCK_MONOTONIC", "pages": job.pages, "batched": loop.batched,
         "buffers": "send and receive apart, page-aligned, written before",
-        "pages": job.pages,
-        "batched": 1,
-    }
-    return Measured(job.gather(np.concatenate(blocks)), job.gather(warmup), method)
+        "measuring_s": round(time.monotonic() - started, 6),
+    }  # fmt: skip
+    warm = np.concatenate([warmup, *lead_in], axis=1)
+    return _agreed(job, lambda: _measured(sampled, rule, drift, warm, method))
 
 
-def _warm_up(job: Job, case: Case, program: Program) -> NDArray[np.int64]:
-    first = durations(program.run(2))
-    each_ns = job.max(float(first[-1])) + 1.0
-    more = int(job.decide(min(_LONGEST_WARMUP, max(1, int(0.1e9 * case.budget_s / each_ns)))))
-    return np.concatenate([first, durations(program.run(more))])
+def _warm_up(job: Job, case: Case, loop: Loop, headline: Headline) -> tuple[Loop, Times, bool]:
+    """Run until the durations are steady, or a share of the budget is spent; batch what the timer cannot resolve."""
+    blocks = [loop.block(_FEWEST)]
+    affordable_ns = _WARM_UP_SHARE * 1e9 * case.budget_s
+
+    def room() -> int:
+        """How many more iterations warm-up may have."""
+        done = sum(block.starts.shape[1] for block in blocks)
+        fit = affordable_ns / max(loop.each_ns, 1.0)
+        return int(max(0, min(_LONGEST_WARM_UP, fit) - done))
+
+    if more := int(job.decide(min(_WARM_UP_STEP, room()))):
+        blocks.append(loop.block(more))
+    each_ns = float(np.median(headline(blocks[-1].durations.astype(float)))) if job.rank == 0 else 0.0
+    batched = int(job.decide(job.timer.batch(each_ns)))
+    if batched > 1:
+        loop = Loop(job, loop.body, loop.sync, batched)
+        blocks = [loop.block(_WARM_UP_STEP)]
+    while True:
+        times = np.concatenate([block.durations for block in blocks], axis=1)
+        found = steady_from(headline(times.astype(float))) if job.rank == 0 else None
+        steady, more = job.decide((found is not None, min(_WARM_UP_STEP, room())))
+        if steady or not more:
+            return loop, times, bool(steady)
+        blocks.append(loop.block(more))
+
+
+def plan_rule(case: Case, planned: int, each_ns: float, batched: int = 1) -> Rule:
+    """When to look, and what is enough: also of samples for the 99th percentile, where a part of the budget gives them.
+
+    A case without a precision is never enough, so its looks need no correction.
+    """
+    tail = samples_needed(_TAIL)
+    cheap = batched == 1 and tail <= planned and tail * each_ns <= 1e9 * min(_TAIL_SHARE * case.budget_s, _TAIL_S)
+    rule = Rule.plan(case.precision, max(case.min_iterations, tail if cheap else 0), planned)
+    return rule if case.precision else replace(rule, level=LEVEL)
 
 
 def iterations(case: Case, each_ns: float) -> int:
@@ -79,36 +192,100 @@ def iterations(case: Case, each_ns: float) -> int:
     return min(planned, max(_FEWEST, int(_MOST_BUDGETS * fit)))
 
 
-def time_metrics(times_ns: NDArray[np.float64]) -> dict[str, Metric]:
-    """Median and 99th percentile of durations in ns, in the order of time, in s."""
-    times_s = times_ns * 1e-9
-    p99 = quantile(times_s, 0.99, series=True)
-    return {"time": metric(quantile(times_s, series=True), "s"), "time_p99": metric(p99, "s", q=0.99)}
+def _sample(
+    job: Job, case: Case, loop: Loop, rule: Rule, sampled: _Sampling, drift: _Drift, started: float
+) -> tuple[str, list[Times]]:
+    """Blocks up to each look; why sampling stopped, and the lead-in of every block, which counts as warm-up."""
+    lead_in, done = [], 0
+    drift.look()
+    for look in rule.looks:
+        sampled.models.append(drift.models)
+        lead_in.append(loop.block(1).durations)
+        sampled.blocks.append(loop.block(look - done))
+        done = look
+        drift.look()
+        reason = ""
+        if job.rank == 0:
+            spent_s = time.monotonic() - started
+            reason = stop_reason(case, rule, sampled.series(), done, spent_s)
+        if reason := str(job.decide(reason)):
+            break
+    return reason, lead_in
 
 
-def rate_metric(payload_bytes: float, times_ns: NDArray[np.float64], why_none: str) -> Metric:
-    """Bytes/s of a payload moved in the median time; n/a with the reason where there is no payload."""
-    if not payload_bytes:
-        return Metric(None, "bytes/s", times_ns.size, better="higher", kind="derived", note=why_none)
-    return metric(quantile(times_ns * 1e-9, series=True).map(payload_bytes, -1), "bytes/s", "higher")
+def stop_reason(case: Case, rule: Rule, series: NDArray[np.float64], done: int, spent_s: float) -> str:
+    """Why to stop at this look: ``precision``, ``time``, ``max_iterations``, or nothing."""
+    if case.precision and series.size and rule.enough(series):
+        return "precision"
+    if done < rule.looks[-1]:
+        return "time" if spent_s > 2 * case.budget_s and done >= case.min_iterations else ""
+    if done >= case.max_iterations:
+        return "max_iterations"
+    return "time" if done >= case.min_iterations else "too slow for the fewest iterations"
 
 
-def outcome(
-    got: Measured,
-    reported_ns: NDArray[np.float64],
-    metrics: Mapping[str, Metric],
-    validation: Mapping[str, Any],
-    reported_ranks: tuple[int, ...],
-    **more: Any,
-) -> Outcome:
-    """What rank 0 reports of a measured program: its samples, and how many lie far out."""
-    mild, severe = tukey_counts(reported_ns)
-    counts = {"tukey_mild": mild, "tukey_severe": severe, "effective_n": effective_n(reported_ns)}
-    return Outcome(
-        metrics=metrics,
-        method={**got.method, **counts},
-        validation=validation,
-        samples={"time": got.times, "warmup": got.warmup},
-        reported_ranks=reported_ranks,
-        **more,
-    )
+class _Drift:
+    """The clocks around each block; nothing where none are asked for."""
+
+    def __init__(self, clocks: Clocks | None, job: Job) -> None:
+        self._clocks, self._job = clocks, job
+        self._looks = 0
+        self.models: list[ClockModel] = []
+        self.bound_ns = self.discrepancy_ns = 0.0
+
+    def look(self) -> None:
+        """Measure the offsets again: how far the models were off, which are then anchored anew."""
+        if self._clocks is None:
+            return
+        discrepancy, bound = self._clocks.measure()
+        self._looks += 1
+        if self._looks > 1:  # the first look has no block before it
+            self.discrepancy_ns = max(self.discrepancy_ns, self._job.max(abs(discrepancy)))
+        self.bound_ns = max(self.bound_ns, self._job.max(bound))
+        self.models = list(self._clocks.gather())
+
+
+def _agreed(job: Job, make: Callable[[], Measured]) -> Measured:
+    """What rank 0 makes, and nothing elsewhere; where rank 0 finds the samples invalid, every rank raises that."""
+    nothing = np.zeros((0, 0), "i8")
+    made, fault = Measured(nothing, nothing, nothing, np.zeros(0, "?"), np.zeros(0), {}), ""
+    if job.rank == 0:
+        try:
+            made = make()
+        except Invalid as error:
+            fault = str(error)
+    if fault := str(job.decide(fault)):
+        raise Invalid(fault)
+    return made
+
+
+def _measured(sampled: _Sampling, rule: Rule, drift: _Drift, warmup: Times, method: dict[str, Any]) -> Measured:
+    series, good = sampled.series(), sampled.valid()
+    if not series.size:
+        raise Invalid("no iteration began in time on every rank: they need more slack than they were given")
+    median = rule.verdict(series)
+    times = np.concatenate([block.durations for block in sampled.blocks], axis=1)
+    starts = np.concatenate([block.starts for block in sampled.blocks], axis=1)
+    method = method | precision(rule, median, series, good)
+    if not drift.models:
+        return Measured(times, starts, warmup, good, series, method, sampled.batched, rule.level)
+    whole = joined([timeline(b.starts, b.ends, m) for b, m in zip(sampled.blocks, sampled.models, strict=True)])
+    method |= {"clock_bound_s": drift.bound_ns * 1e-9, "clock_discrepancy_s": drift.discrepancy_ns * 1e-9}
+    why = why_no_timeline(drift.discrepancy_ns, median.value * sampled.batched)
+    return Measured(times, whole.starts, warmup, good, series, method, sampled.batched, rule.level, whole, why)
+
+
+def precision(rule: Rule, median: Interval, series: NDArray[np.float64], good: NDArray[np.bool_]) -> dict[str, Any]:
+    """What a record keeps of how sure its median is."""
+    half = relative_half_width(median)
+    return {
+        "iterations": int(good.size),
+        "valid_fraction": float(good.mean()),
+        "looks": sum(look <= good.size for look in rule.looks),
+        "look_level": rule.level,
+        "target_half_width": rule.target,
+        "half_width": half,
+        "converged": half is not None and half <= rule.target,
+        "effective_n": median.effective_n,
+        "autocorrelation": autocorrelation(series) if series.size > 1 else 0.0,
+    }

@@ -6,29 +6,34 @@ Latency is half of a ping-pong's round trip on rank 0. A bandwidth sample is one
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from microbench import check
 from microbench.buffers import allocate
 from microbench.case import Case, Outcome
-from microbench.dtypes import DTYPES, dtype, mpi_count, mpi_type
-from microbench.engine import CallSpec, Program, requests, stamped, statuses
+from microbench.dtypes import DTYPES, counted, dtype, elements, mpi_type
+from microbench.engine import CallSpec, requests, statuses
 from microbench.job import Job
-from microbench.measure import measure, outcome, rate_metric, time_metrics
+from microbench.measure import measure, slowest
+from microbench.outcome import median, outcome, rate_metric, time_metrics
 from microbench.registry import Benchmark
-from microbench.stats import metric, quantile
+from microbench.stats import metric
+from microbench.sync import Own
 
 WINDOW = 64
+PRECISION = 0.01
 _DATA, _ACK = 1, 2
 
 
 class Pair:
-    """The buffers of one rank of a pair, and programs over them."""
+    """The buffers of one rank of a pair, and what an iteration does with them."""
 
     def __init__(self, job: Job, case: Case) -> None:
         kind = dtype(case.dtype or "int8")
         self.job, self.nbytes = job, case.nbytes or 0
-        self.count, self.type = mpi_count(self.nbytes, kind), mpi_type(job.engine.MPI, kind)
+        self.count, self.type = elements(self.nbytes, kind), mpi_type(job.engine.MPI, kind)
+        job.agree(case.benchmark, count=self.count, dtype=kind.name)
         self.peer = 1 - job.rank
         self.send, self.receive = allocate(self.nbytes, job.pages), allocate(self.nbytes, job.pages)
         self.send[:] = check.pattern(self.nbytes, job.rank)
@@ -39,14 +44,15 @@ class Pair:
     def _message(self, name: str, *slot: Any) -> CallSpec:
         buffer = self.send if name.endswith("end") else self.receive
         tail = slot if name != "MPI_Recv" else (self.status,)
+        name = counted(self.job.engine, name, self.count)
         return (name, buffer, self.count, self.type, self.peer, _DATA, self.job.comm, *tail)
 
-    def pingpong(self) -> Program:
+    def pingpong(self) -> list[CallSpec]:
         """One message there and one back."""
         there, back = self._message("MPI_Send"), self._message("MPI_Recv")
-        return self.job.engine.program(*stamped((there, back) if self.job.rank == 0 else (back, there)))
+        return [there, back] if self.job.rank == 0 else [back, there]
 
-    def window(self) -> Program:
+    def window(self) -> list[CallSpec]:
         """64 messages from rank 0 to rank 1, acknowledged once."""
         comm, byte = self.job.comm, self.job.engine.MPI.BYTE
         name = "MPI_Isend" if self.job.rank == 0 else "MPI_Irecv"
@@ -54,50 +60,48 @@ class Pair:
         ack: CallSpec = ("MPI_Recv", self.ack, 4, byte, self.peer, _ACK, comm, self.status)
         if self.job.rank == 1:
             ack = ("MPI_Send", self.ack, 4, byte, self.peer, _ACK, comm)
-        return self.job.engine.program(*stamped([*posts, ("MPI_Waitall", WINDOW, self.requests, self.status), ack]))
+        return [*posts, ("MPI_Waitall", WINDOW, self.requests, self.status), ack]
 
-    def both_ways(self) -> Program:
+    def both_ways(self) -> list[CallSpec]:
         """64 messages each way, receives posted first."""
         posts = [self._message("MPI_Irecv", self.requests[i]) for i in range(WINDOW)]
         posts += [self._message("MPI_Isend", self.requests[WINDOW + i]) for i in range(WINDOW)]
-        return self.job.engine.program(*stamped([*posts, ("MPI_Waitall", 2 * WINDOW, self.requests, self.status)]))
+        return [*posts, ("MPI_Waitall", 2 * WINDOW, self.requests, self.status)]
 
-    def verify(self, program: Program, receivers: tuple[int, ...]) -> dict[str, Any]:
+    def verify(self, body: Sequence[CallSpec], receivers: tuple[int, ...]) -> dict[str, Any]:
         """Run once on poisoned receive buffers and compare what the receivers got."""
         check.poison(self.receive)
         self.job.comm.Barrier()
-        program.run(1)
+        self.job.engine.program(*body).run(1)
         expected = check.pattern(self.nbytes, self.peer) if self.job.rank in receivers else None
         return check.verify(self.receive, expected, self.job.sum, self.job.seed)
 
 
 def _latency(job: Job, case: Case) -> Outcome:
     pair = Pair(job, case)
-    program = pair.pingpong()
-    validation = pair.verify(program, (0, 1))
-    got = measure(job, case, program, sync="ping-pong")
+    body = pair.pingpong()
+    validation = pair.verify(body, (0, 1))
+    got = measure(job, case, body, Own("ping-pong"), lambda times: times[0] / 2)
     if job.rank:
         return Outcome()
-    half_ns = got.times[0] / 2
-    return outcome(got, half_ns, time_metrics(half_ns), validation, (0,), direction="ping-pong")
+    return outcome(got, time_metrics(got), validation, (0,), direction="ping-pong")
 
 
 def _stream(job: Job, case: Case, ways: int) -> Outcome:
     pair = Pair(job, case)
-    program = pair.window() if ways == 1 else pair.both_ways()
-    validation = pair.verify(program, (1,) if ways == 1 else (0, 1))
-    got = measure(job, case, program, sync="acknowledgement" if ways == 1 else "exchange")
+    body = pair.window() if ways == 1 else pair.both_ways()
+    validation = pair.verify(body, (1,) if ways == 1 else (0, 1))
+    reported = (0,) if ways == 1 else (0, 1)
+    sync = Own("acknowledgement" if ways == 1 else "exchange")
+    got = measure(job, case, body, sync, lambda times: slowest(times[list(reported)]))
     if job.rank:
         return Outcome()
-    reported = (0,) if ways == 1 else (0, 1)
-    window_ns = got.times[list(reported)].max(axis=0).astype(float)
     metrics = {
-        "bandwidth": rate_metric(ways * WINDOW * pair.nbytes, window_ns, "0 B carry no bandwidth"),
-        "time": metric(quantile(window_ns * 1e-9, series=True), "s"),
+        "bandwidth": rate_metric(ways * WINDOW * pair.nbytes, got, "0 B carry no bandwidth"),
+        "time": metric(median(got), "s"),
     }
-    direction = "uni" if ways == 1 else "bi"
     got.method["window"] = WINDOW
-    return outcome(got, window_ns, metrics, validation, reported, direction=direction)
+    return outcome(got, metrics, validation, reported, direction="uni" if ways == 1 else "bi")
 
 
 def _bandwidth(job: Job, case: Case) -> Outcome:
@@ -110,7 +114,7 @@ def _bibw(job: Job, case: Case) -> Outcome:
 
 _TYPES = tuple(DTYPES)
 BENCHMARKS = (
-    Benchmark("latency", "half round trip of a ping-pong", _latency, 2, 2, True, _TYPES),
-    Benchmark("bandwidth", "64-deep window, one way", _bandwidth, 2, 2, True, _TYPES),
-    Benchmark("bibw", "64-deep windows both ways at once", _bibw, 2, 2, True, _TYPES),
+    Benchmark("latency", "half round trip of a ping-pong", _latency, 2, 2, True, _TYPES, PRECISION),
+    Benchmark("bandwidth", "64-deep window, one way", _bandwidth, 2, 2, True, _TYPES, PRECISION),
+    Benchmark("bibw", "64-deep windows both ways at once", _bibw, 2, 2, True, _TYPES, PRECISION),
 )

@@ -23,7 +23,9 @@ class Benchmark:
     """A benchmark's name, what it needs, and the function that every rank of a job runs.
 
     ``dtypes`` is empty where it has none; ``sized`` tells whether it takes message sizes; ``exact_ranks``
-    is 0 where any number from ``min_ranks`` on will do.
+    is 0 where any number from ``min_ranks`` on will do. ``precision`` is the half width of the median's interval,
+    relative to it, at which measuring stops unless a plan says otherwise. ``synchronised`` tells whether its ranks
+    start together, in one of the ways of :mod:`microbench.sync`.
     """
 
     name: str
@@ -33,6 +35,8 @@ class Benchmark:
     exact_ranks: int = 0
     sized: bool = True
     dtypes: tuple[str, ...] = ()
+    precision: float = 0.025
+    synchronised: bool = False
 
     @property
     def usual_dtype(self) -> str:

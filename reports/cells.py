@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from reports.ratios import speed
 from reports.summary import LAUNCHES_FOR_INTERVAL, Summary, basis
 from reports.tables import Cell, Column, prose
-from reports.units import Unit, times
+from reports.units import PERCENT, Unit, times
 from reports.view import View, marks, setup_text
 
+APART = "launches differ %"
 _SHORT = 16  # the longest reason that a cell has room for
 
 
@@ -82,6 +83,21 @@ def samples(name: str) -> Cell:
         return f"{spread.launches} x {'~' if rest else ''}{each}"
 
     return cell
+
+
+def apart(name: str) -> Cell:
+    """How far the launches lie apart, in percent of the value; empty where there is only one."""
+
+    def cell(s: Summary) -> str:
+        found = s.spread.get(name)
+        return "" if found is None or found.launches < 2 or found.relative is None else PERCENT.text(found.relative)
+
+    return cell
+
+
+def spread(name: str) -> Column:
+    """The column of how far the launches lie apart."""
+    return Column(APART, apart(name))
 
 
 def against(v: View, group: Sequence[Summary], name: str) -> Column:

@@ -14,6 +14,7 @@ from microbench.record import SCHEMA, Metric, Record, Status
 RUN_SCHEMA = 1
 UNFINISHED = "the run is unfinished: it crashed, or is still going on; cases not listed were not measured"
 INTERRUPTED = "the run was interrupted; cases not listed were not measured"
+SPENT = "the run's budget of time had passed; cases not listed were not measured"
 
 _TYPES: Mapping[str, Any] = {
     "str": str, "int": int, "bool": bool, "tuple": tuple, "Mapping": Mapping, "Status": str, "Better": str,
@@ -83,7 +84,7 @@ def load(directory: Path) -> RunData:
     run = _read_run(Path(directory))
     records, notices = _read_records(Path(directory) / "records.jsonl")
     if not run.get("finished"):
-        notices.insert(0, INTERRUPTED if run.get("ended") == "interrupted" else UNFINISHED)
+        notices.insert(0, {"interrupted": INTERRUPTED, "budget": SPENT}.get(str(run.get("ended")), UNFINISHED))
     return RunData(run, tuple(records), tuple(notices))
 
 
@@ -109,12 +110,13 @@ def _shaped(run: Mapping[str, Any]) -> Mapping[str, Any]:
     """``run`` with lists where lists belong: whatever else stands there, by hand or by damage, is left out."""
     plan = dict(mapping(run.get("plan")))
     if "jobs" in plan:
-        plan["jobs"] = [_with_lists(job, "cases", "hosts", "roles") for job in mappings(plan["jobs"])]
+        plan["jobs"] = [_with_lists(job, "cases", "hosts", "roles", "cpus") for job in mappings(plan["jobs"])]
     whole: dict[str, Any] = {
         "plan": plan,
         "fabrics": [_with_lists(fabric, "hosts") | _devices(fabric) for fabric in mappings(run.get("fabrics"))],
         "jobs": [_with_lists(job, "hosts", "roles", "cpus") for job in mappings(run.get("jobs"))],
         "warnings": [text for text in _list(run.get("warnings")) if isinstance(text, str)],
+        "resumed": [text for text in _list(run.get("resumed")) if isinstance(text, str)],
     }
     return {**run, **{name: value for name, value in whole.items() if name in run}}
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from microbench.record import Metric, Record
+from microbench.record import Better, Metric, Record
 from microbench.stats import quantile, samples_needed
 
 LAUNCHES_FOR_INTERVAL = samples_needed(0.5)
@@ -111,6 +111,27 @@ def summarise(records: Iterable[Record]) -> tuple[Summary, ...]:
     for record in newest(records):
         cases.setdefault(record.id, []).append(record)
     return tuple(_summary(launches) for launches in cases.values())
+
+
+@dataclass(frozen=True)
+class Launches:
+    """A metric of a case, one value a launch, in the order of launches."""
+
+    values: tuple[float, ...]
+    unit: str
+    better: Better
+
+
+def by_launch(records: Iterable[Record]) -> dict[tuple[str, str], Launches]:
+    """The values of every published metric by case and name: what two runs are compared by."""
+    found: dict[tuple[str, str], list[Metric]] = {}
+    for record in sorted(newest(records), key=lambda r: r.launch):
+        if record.status == "ok" and record.proof != "disproved":
+            for name, metric in record.metrics.items():
+                if metric.value is not None:
+                    found.setdefault((record.id, name), []).append(metric)
+    return {key: Launches(tuple(float(m.value) for m in metrics if m.value is not None), metrics[0].unit,
+                          metrics[0].better) for key, metrics in found.items()}  # fmt: skip
 
 
 def _summary(records: Sequence[Record]) -> Summary:

@@ -42,6 +42,7 @@ class JobPlan:
             "fabric": self.fabric.name,
             "hosts": self.hosts,
             "roles": self.roles,
+            "cpus": self.cpus,
             "cases": [case.id for case in self.cases],
             "estimate_s": round(estimate_job_s(self), 1),
         }
@@ -59,16 +60,18 @@ class Skip:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that a run will do, in order."""
+    """All that a run will do, in order; ``notes`` tell what was left out to keep ``budget_s``, its limit."""
 
     name: str
     launches: int
     jobs: tuple[JobPlan, ...]
     skips: tuple[Skip, ...]
+    budget_s: float | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def estimate_s(self) -> float:
-        """About how long it takes."""
+        """At most about how long it takes: measuring stops when it knows enough."""
         return sum(estimate_job_s(job) for job in self.jobs)
 
 
@@ -98,10 +101,13 @@ def make_plan(file: PlanFile, fabrics: Sequence[Fabric], cpus: Sequence[int], se
     jobs: list[JobPlan] = []
     for launch in range(1, file.launches + 1):
         order = list(groups.items())
-        random.Random(f"{seed}-{launch}").shuffle(order)  # noqa: S311 - so that drift does not always meet the same fabric
+        rng = random.Random(f"{seed}-{launch}")  # noqa: S311 - so that drift does not always meet the same fabric
+        rng.shuffle(order)
         for (name, ranks, kind), cases in order:
             hosts, roles, where = place(by_name[name], ranks, kind, cpus)
-            jobs.append(JobPlan(len(jobs) + 1, launch, by_name[name], hosts, roles, where, tuple(cases)))
+            # the first launch goes in the plan's order, the others in one of their own: a sweep may leave traces
+            inner = cases if launch == 1 else rng.sample(cases, len(cases))
+            jobs.append(JobPlan(len(jobs) + 1, launch, by_name[name], hosts, roles, where, tuple(inner)))
     return Plan(file.name, file.launches, tuple(jobs), tuple(skips))
 
 
@@ -117,22 +123,27 @@ def section_cases(section: Section, fabric: Fabric) -> Iterable[Case]:
         budget_s=section.budget_s,
         min_iterations=section.min_iterations,
         max_iterations=section.max_iterations,
+        precision=section.precision,
+        sync=section.sync or "auto",
+        mode=f"{section.sync} sync" if section.sync else "",
     )
     for model in section.models:
         options = {key: value for key, value in model.items() if key != "budget_s"}
         case = replace(base, backend="gloo", algorithm="ddp", workload=Workload(**options).label, options=options)
-        yield with_deadline(replace(case, budget_s=float(model.get("budget_s", section.budget_s))), fabric)
+        case = replace(case, budget_s=float(model.get("budget_s", section.budget_s)))
+        yield with_deadline(case, fabric, section.deadline_s)
     if section.models:
         return
     for ranks in section.ranks:
         for dtype in section.dtypes or ("",):
             for nbytes in section.sizes or (None,):
-                yield with_deadline(replace(base, ranks=ranks, dtype=dtype, nbytes=nbytes), fabric)
+                case = replace(base, ranks=ranks, dtype=dtype, nbytes=nbytes)
+                yield with_deadline(case, fabric, section.deadline_s)
 
 
-def with_deadline(case: Case, fabric: Fabric) -> Case:
-    """The case with the moment at which a supervisor gives it up: well beyond its estimate."""
-    return replace(case, deadline_s=_DEADLINE_S + 6 * estimate_s(case, fabric))
+def with_deadline(case: Case, fabric: Fabric, deadline_s: float | None = None) -> Case:
+    """The case with the moment at which a supervisor gives it up: the plan's, or well beyond its estimate."""
+    return replace(case, deadline_s=deadline_s or _DEADLINE_S + 6 * estimate_s(case, fabric))
 
 
 def why_not(case: Case, fabric: Fabric, cores: int) -> tuple[Status, str]:

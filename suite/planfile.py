@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fabrics.errors import UserError
+from microbench import sync
 from microbench.dtypes import dtype, elements
 from microbench.registry import Benchmark, Registry
 from microbench.sizes import parse_sizes
@@ -22,12 +23,17 @@ from training import workload
 TIERS = ("quick", "default", "full")
 _BRIEFEST_S = 0.001
 _MOST_LAUNCHES = 1000
-_COMMON = ("fabrics", "budget_s", "min_iterations", "max_iterations")
+_COMMON = ("fabrics", "budget_s", "min_iterations", "max_iterations", "precision", "deadline_s")
 
 
 @dataclass(frozen=True)
 class Section:
-    """What to measure of one benchmark; empty ``fabrics`` means every usable one."""
+    """What to measure of one benchmark; empty ``fabrics`` means every usable one.
+
+    ``precision`` is the relative half width at which measuring stops, 0 where it never stops early; ``deadline_s`` is
+    when a case is given up, None where the plan computes it; ``sync`` names how the ranks of a collective start
+    together, empty where the job chooses.
+    """
 
     benchmark: str
     sizes: tuple[int, ...] = ()
@@ -38,6 +44,9 @@ class Section:
     budget_s: float = 0.5
     min_iterations: int = 10
     max_iterations: int = 1000
+    precision: float = 0.0
+    deadline_s: float | None = None
+    sync: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,7 +112,8 @@ def _section(plan: str, benchmark: str, values: dict[str, Any], registry: Regist
     for key in values:
         if key not in _allowed(known):
             raise UserError(f"{where} has no {key!r}: allowed are {', '.join(_allowed(known))}")
-    usual = {"dtypes": (known.usual_dtype,)} if known.dtypes else {}
+    usual: dict[str, Any] = {"precision": known.precision}
+    usual |= {"dtypes": (known.usual_dtype,)} if known.dtypes else {}
     section = Section(benchmark, **(usual | {key: _value(where, key, value) for key, value in values.items()}))
     if known.sized and not section.sizes:
         raise UserError(f'{where} needs sizes, such as sizes = "8:4M"')
@@ -121,7 +131,7 @@ def _allowed(known: Benchmark) -> tuple[str, ...]:
     if known.name == "train":
         return ("models", *_COMMON)
     sized = (*(("sizes",) if known.sized else ()), *(("dtypes",) if known.dtypes else ()))
-    return (*sized, "ranks", *_COMMON)
+    return (*sized, "ranks", *(("sync",) if known.synchronised else ()), *_COMMON)
 
 
 def _value(where: str, key: str, value: Any) -> Any:
@@ -170,6 +180,18 @@ def _some(value: Any, of: Callable[[Any], Any]) -> tuple[Any, ...]:
     return tuple(of(v) for v in value)
 
 
+def _share(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
+        raise ValueError(value)
+    return float(value)
+
+
+def _sync(value: Any) -> str:
+    if value not in sync.NAMES:
+        raise ValueError(value)
+    return str(value)
+
+
 def _name(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError(value)
@@ -194,6 +216,9 @@ _READERS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "fabrics": (lambda value: _some(value, _name), 'a list such as ["shm"]'),
     "models": (lambda value: _some(value, _model), 'a list such as [{ model = "resnet50", batch = 16 }]'),
     "budget_s": (_seconds, f"seconds, {_BRIEFEST_S:g} to {LONGEST_S:g}"),
+    "deadline_s": (_seconds, f"seconds, {_BRIEFEST_S:g} to {LONGEST_S:g}"),
     "min_iterations": (_whole, "a whole number from 1 on"),
     "max_iterations": (_whole, "a whole number from 1 on"),
+    "precision": (_share, "a half width from 0 (never stop early) up to 1, such as 0.01"),
+    "sync": (_sync, f"one of {', '.join(sync.NAMES)}"),
 }

@@ -107,17 +107,22 @@ def _validate_and_time(job: Job, case: Case, workload: Workload, replica: Replic
             return Outcome("invalid", fault)
         warm_up.append(clock.step(exchange=False))
         plan = _plan(job.comm, case, warm_up)
-        step_ns, noop_ns = _time_pairs(clock, plan.pairs)
+        timed = _time_pairs(clock, plan, case.precision)
     except Diverged as error:
         return Outcome("failed", str(error))
     fault = checks.agreement_fault(job.comm, replica.last_gradients())  # the last step of all exchanged them
     if fault:
         return Outcome("invalid", f"{fault}, after {clock.steps} steps")
-    samples = {name: np.stack(job.comm.allgather(np.array(ns, dtype=np.int64)))
-               for name, ns in (("step", step_ns), ("step_noop", noop_ns), ("warmup", warm_up))}  # fmt: skip
+    mine = {"step": timed.step_ns, "step_noop": timed.noop_ns, "warmup": warm_up}
+    samples = {name: np.stack(job.comm.allgather(np.array(ns, dtype=np.int64))) for name, ns in mine.items()}
     return Outcome(
-        metrics=paired.metrics(samples["step"], samples["step_noop"], workload.batch * job.size),
-        method=_method(job, replica, plan),
+        metrics=paired.metrics(samples["step"], samples["step_noop"], workload.batch * job.size, timed.level),
+        method={
+            **_method(job, replica),
+            "stop_reason": timed.stop_reason,
+            "look_level": timed.level,
+            "target_half_width": case.precision,
+        },
         validation={"allreduce": "exact", "gradients": "mean of ranks", "tolerance": checks.TOLERANCE},
         samples=samples,
         reported_ranks=tuple(range(job.size)),
@@ -138,16 +143,32 @@ def _plan(comm: Intracomm, case: Case, warm_up: list[int]) -> paired.Budget:
     return plan
 
 
-def _time_pairs(clock: Clock, pairs: int) -> tuple[list[int], list[int]]:
-    """Local times of ``pairs`` steps with the exchange, and of as many without."""
+@dataclass(frozen=True)
+class _Timed:
+    """Local times in ns of steps with the exchange, and of as many without; the level of a look at them."""
+
+    step_ns: list[int]
+    noop_ns: list[int]
+    stop_reason: str
+    level: float
+
+
+def _time_pairs(clock: Clock, plan: paired.Budget, precision: float) -> _Timed:
+    """Pairs of steps until the time of a step is known well enough, or as many as were planned."""
     times: dict[bool, list[int]] = {True: [], False: []}
-    for pair in range(pairs):
-        for exchange in paired.exchanges(pair):
-            times[exchange].append(clock.step(exchange))
-    return times[True], times[False]
+    rule = paired.rule(plan, precision)
+    for look in rule.looks:
+        for pair in range(len(times[True]), look):
+            for exchange in paired.exchanges(pair):
+                times[exchange].append(clock.step(exchange))
+        rows = clock.comm.gather(times[True])
+        enough = rows is not None and precision > 0 and rule.enough(np.max(rows, axis=0))
+        if clock.comm.bcast(enough):
+            return _Timed(times[True], times[False], "precision", rule.level)
+    return _Timed(times[True], times[False], plan.stop_reason, rule.level)
 
 
-def _method(job: Job, replica: Replica, plan: paired.Budget) -> dict[str, Any]:
+def _method(job: Job, replica: Replica) -> dict[str, Any]:
     tensors, elements = replica.parameters
     rss = max(job.comm.allgather(psutil.Process().memory_info().rss))
     return {
@@ -164,7 +185,6 @@ def _method(job: Job, replica: Replica, plan: paired.Budget) -> dict[str, Any]:
         "bucket_bytes": replica.bucket_bytes(),
         "broadcast_buffers": False,
         "warmup_steps": WARM_UP_STEPS + 1,
-        "stop_reason": plan.stop_reason,
         "optimizer": f"SGD, learning rate {LEARNING_RATE}, momentum {MOMENTUM}",
         "data": "synthetic, fixed per rank",
         "seed": job.seed,

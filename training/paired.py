@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microbench.record import Metric
-from microbench.stats import LEVEL, Interval, metric, quantile, samples_needed
+from microbench.stats import LEVEL, Interval, Rule, metric, quantile, samples_needed
 
 MIN_PAIRS = 8  # the least even number with an interval for the exposed fraction, too
 
@@ -40,6 +40,12 @@ def budget(pair_s: float, budget_s: float, max_pairs: int) -> Budget:
     return Budget(pairs, "time" if pairs == fitting else "minimum")
 
 
+def rule(plan: Budget, precision: float) -> Rule:
+    """When to look at the steps, after whole ABBA turns, and when they are enough."""
+    usual = Rule.plan(precision, MIN_PAIRS, plan.pairs)
+    return replace(usual, looks=tuple(look + look % 2 for look in usual.looks))
+
+
 def _even(n: int) -> int:
     return n - n % 2
 
@@ -49,30 +55,33 @@ def exchanges(pair: int) -> tuple[bool, bool]:
     return (True, False) if pair % 2 == 0 else (False, True)
 
 
-def metrics(step_ns: NDArray[np.int64], noop_ns: NDArray[np.int64], images: int) -> dict[str, Metric]:
+def metrics(
+    step_ns: NDArray[np.int64], noop_ns: NDArray[np.int64], images: int, level: float = LEVEL
+) -> dict[str, Metric]:
     """The metrics of paired steps, times of shape (ranks, pairs); all ranks take ``images`` in a step.
 
-    A step lasts as long as on its slowest rank. ``exposed`` is the median of the paired differences.
+    A step lasts as long as on its slowest rank. ``exposed`` is the median of the paired differences. ``level`` is that
+    of one look, where several were taken.
     """
     step_s, noop_s = step_ns.max(axis=0) * _NS, noop_ns.max(axis=0) * _NS
-    step = quantile(step_s)
+    step = quantile(step_s, level=level)
     rate = metric(step.map(float(images), power=-1), "images/s", "higher")
     return {
         "step": metric(step, "s"),
-        "step_noop": metric(quantile(noop_s), "s"),
-        "exposed": metric(quantile(step_s - noop_s), "s"),
-        "exposed_fraction": exposed_fraction(step_s, noop_s),
+        "step_noop": metric(quantile(noop_s, level=level), "s"),
+        "exposed": metric(quantile(step_s - noop_s, level=level), "s"),
+        "exposed_fraction": exposed_fraction(step_s, noop_s, level),
         "images_per_s": replace(rate, kind="derived"),
     }
 
 
-def exposed_fraction(step_s: NDArray[np.float64], noop_s: NDArray[np.float64]) -> Metric:
+def exposed_fraction(step_s: NDArray[np.float64], noop_s: NDArray[np.float64], level: float = LEVEL) -> Metric:
     """Median exposed time over median step time: a ratio of summaries, not a summary of ratios.
 
     Its interval is the widest ratio of the ends of both intervals, each at a level that leaves half of the
     error (Bonferroni), so that it holds with at least the usual level.
     """
-    level = 1 - (1 - LEVEL) / 2
+    level = 1 - (1 - level) / 2
     exposed, step = quantile(step_s - noop_s, level=level), quantile(step_s, level=level)
     low, high = _ratio_ends(exposed, step)
     note = "" if low is not None else f"n={step.n} < {samples_needed(level=level)}"

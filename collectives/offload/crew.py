@@ -18,7 +18,7 @@ from fabrics.errors import CannotRun
 from microbench import check
 from microbench.buffers import allocate
 from microbench.case import Case
-from microbench.dtypes import dtype, mpi_count, mpi_type
+from microbench.dtypes import counted, dtype, elements, mpi_type
 from microbench.engine import CallSpec, Program, requests, statuses
 from microbench.job import Job
 
@@ -56,7 +56,7 @@ class Crew:
         self.peers = job.comm.Split(int(self.is_dpu), job.rank)
         self.peers.Set_errhandler(MPI.ERRORS_RETURN)
         nbytes = case.nbytes or 0
-        self.type, self.count = mpi_type(MPI, self.kind), mpi_count(nbytes, self.kind)
+        self.type, self.count = mpi_type(MPI, self.kind), elements(nbytes, self.kind)
         self.send, self.receive = allocate(nbytes, job.pages), allocate(nbytes, job.pages)
         if not self.is_dpu:
             self.send[:] = check.contribution(self.kind, self.count, job.rank, self.hosts).view("u1")
@@ -110,11 +110,11 @@ class Crew:
     def _allreduce(self) -> CallSpec:
         total = self.job.engine.MPI.SUM
         data = (self.send, self.receive, self.count, self.type, total)
-        return ("MPI_Iallreduce", *data, self.peers, self._slots[_OPERATION])
+        return (counted(self.job.engine, "MPI_Iallreduce", self.count), *data, self.peers, self._slots[_OPERATION])
 
     def _message(self, name: str, buffer: Any, tag: int, slot: int) -> CallSpec:
         envelope = (buffer, self.count, self.type, self.partner, tag, self.job.comm)
-        return (name, *envelope, self._slots[slot])
+        return (counted(self.job.engine, name, self.count), *envelope, self._slots[slot])
 
     def _busy_wait(self, slot: int) -> CallSpec:
         return ("MPI_Wait", self._slots[slot], self._status)

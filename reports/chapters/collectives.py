@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from statistics import median
 
 from reports import cells, tables
 from reports.summary import Summary
-from reports.units import MB_PER_S, US, count, size, time_unit, unit_for
-from reports.view import OFFLOAD, POINT_TO_POINT, TRAINING, Chapter, Finding, View, grouped, marks, setup
+from reports.units import MB_PER_S, PERCENT, US, Unit, count, size, time_unit, unit_for
+from reports.view import OFFLOAD, POINT_TO_POINT, TRAINING, Chapter, Finding, View, grouped, marks, number, setup
 
 TITLE = "Allreduce and other collectives"
 
@@ -21,6 +22,7 @@ def chapter(v: View) -> Chapter:
     blocks = []
     for group in grouped(shown, setup).values():
         blocks += [_timed(v, group)] if any("time" in s.metrics for s in group) else [_any(v, group)]
+        blocks += [drawn] if (drawn := _starts(group)) else []
     return Chapter(4, TITLE, tuple(blocks), tuple(_findings(v)))
 
 
@@ -34,12 +36,43 @@ def benchmarks(v: View) -> list[str]:
 def _timed(v: View, group: Sequence[Summary]) -> str:
     columns = [
         tables.Column("fabric", cells.fabric, "left"), *cells.interval_columns(group, "time", US, "time"),
-        tables.Column("p99 us (upper)", cells.upper("time_p99", US)),
+        cells.spread("time"), tables.Column("p99 us (upper)", cells.upper("time_p99", US)),
         tables.Column("busbw MB/s", _busbw if any("busbw" in s.metrics for s in group) else lambda _: ""),
         tables.Column("n", cells.samples("time")), cells.against(v, group, "time"), cells.notes(v),
     ]  # fmt: skip
     title = f"{group[0].benchmark.replace('_', ' ').capitalize()}, time of the slowest rank"
     return cells.titled(title, group, ("time", "time_p99", "busbw"), tables.by_size(group, columns))
+
+
+def _starts(group: Sequence[Summary]) -> str:
+    """How the ranks started together, per fabric and method; empty where no record says."""
+    told = [s for s in group if "entry_skew" in s.metrics]
+    rows = []
+    for (fabric, sync), same in grouped(told, lambda s: (s.fabric, str(s.method.get("sync", "-")))).items():
+        skews = [x for s in same if (x := s.value("entry_skew")) is not None]
+        rows.append([
+            fabric, sync, US.text(median(skews)) if skews else "n/a", f"{len(skews)} of {len(same)}",
+            *(_worst(same, name, US, max) for name in ("clock_bound_s", "clock_discrepancy_s")),
+            _worst(same, "valid_fraction", PERCENT, min),
+        ])  # fmt: skip
+    heads = ["fabric", "start", "entry skew us", "sizes with one", "clock bound us", "clocks moved us", "valid %"]
+    drawn = tables.table(heads, rows, ["left", "left", *["right"] * 5])
+    reasons = [tables.prose(text) for text in [_why_none(told)] if text]
+    return "\n\n".join([f"How the ranks of {group[0].benchmark} started", drawn, *reasons]) if rows else ""
+
+
+def _worst(group: Sequence[Summary], name: str, unit: Unit, worst: Callable[[list[float]], float]) -> str:
+    found = [x for s in group if (x := number(s.method.get(name))) is not None]
+    return unit.text(worst(found)) if found else "-"
+
+
+def _why_none(group: Sequence[Summary]) -> str:
+    """Why some sizes have no skew, with an example."""
+    absent = [s for s in group if s.value("entry_skew") is None]
+    if not absent:
+        return ""
+    s = absent[0]
+    return f"Entry skew, such as {size(s.nbytes)} on {s.fabric}: {s.metrics['entry_skew'].note}."
 
 
 def _busbw(s: Summary) -> str:

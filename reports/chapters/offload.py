@@ -97,7 +97,8 @@ def _case(v: View, s: Summary) -> list[str]:
     for mode in modes(s):
         told = {label: cells.together(f"{mode}.{name}", unit)(s) for name, label, unit in _quantities(s)}
         counts = dict.fromkeys(cells.samples(name)(s) for name in s.metrics if name.startswith(f"{mode}."))
-        columns.append((mode, told | {"n": ", ".join(counts)}))
+        differ = cells.apart(f"{mode}.overall")(s)
+        columns.append((mode, told | ({cells.APART: differ} if differ else {}) | {"n": ", ".join(counts)}))
     known = s.spread.get("compute")
     compute = (f", compute {cells.together('compute', MS)(s)} ms, n {cells.samples('compute')(s)}"
                if "compute" in s.metrics else "")  # fmt: skip

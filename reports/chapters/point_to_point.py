@@ -29,7 +29,7 @@ def chapter(v: View) -> Chapter:
 def _latency(v: View, group: Sequence[Summary]) -> str:
     columns = [
         tables.Column("fabric", cells.fabric, "left"), *cells.interval_columns(group, "time", US, "latency"),
-        tables.Column("p99 us (upper)", cells.upper("time_p99", US)),
+        cells.spread("time"), tables.Column("p99 us (upper)", cells.upper("time_p99", US)),
         tables.Column("n", cells.samples("time")), cells.against(v, group, "time"), cells.notes(v),
     ]  # fmt: skip
     return cells.titled(TITLES["latency"], group, ("time", "time_p99"), tables.by_size(group, columns))
@@ -38,6 +38,7 @@ def _latency(v: View, group: Sequence[Summary]) -> str:
 def _bandwidth(v: View, group: Sequence[Summary]) -> str:
     columns = [
         tables.Column("fabric", cells.fabric, "left"), *cells.interval_columns(group, "bandwidth", MB_PER_S),
+        cells.spread("bandwidth"),
         tables.Column("Gbit/s", cells.value("bandwidth", GBIT_PER_S)),
         tables.Column("of rate" if ways(group[0]) == 1 else "of 2x rate", lambda s: _share_text(v, s)),
         tables.Column("n", cells.samples("bandwidth")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -42,20 +43,22 @@ def _run(v: View) -> str:
         ("fabricbench", wrote),
         ("command", " ".join(map(str, command)) if isinstance(command, list) else _text(command)),
         ("started", _text(run.get("started"))),
+        ("resumed", ", ".join(run.get("resumed") or ())),
         ("finished", _text(run.get("finished")) or "no: " + v.data.unfinished),
-        ("duration", _duration(run.get("started"), run.get("finished"))),
+        ("duration", _duration(run)),
         ("tier", _text(plan.get("tier"))),
         ("launches", ", ".join(part for part in (launches, seen and f"number {seen} on disk") if part)),
         ("on disk", f"{count(len(v.summaries), 'case')}, {count(len(v.records), 'record')}"),
     ])  # fmt: skip
 
 
-def _duration(started: Any, finished: Any) -> str:
+def _duration(run: Mapping[str, Any]) -> str:
     try:
-        spent = datetime.fromisoformat(str(finished)) - datetime.fromisoformat(str(started))
+        spent = datetime.fromisoformat(str(run.get("finished"))) - datetime.fromisoformat(str(run.get("started")))
     except (ValueError, TypeError):
         return ""
-    return duration(spent.total_seconds())
+    paused = ", the time included that it stood still before it was resumed" if run.get("resumed") else ""
+    return duration(spent.total_seconds()) + paused
 
 
 def _machine(v: View) -> str:
@@ -136,7 +139,7 @@ def layout(job: Mapping[str, Any]) -> str:
 
 
 def _method(v: View) -> str:
-    lines = [*DEFINITIONS, _intervals(v), *_recorded(v)]
+    lines = [*DEFINITIONS, _intervals(v), *_sampling(v), *_recorded(v)]
     return "\n".join(["How the numbers are made", *map(bullet, lines)])
 
 
@@ -154,12 +157,22 @@ def _intervals(v: View) -> str:
     return "Values are medians. Intervals " + "; ".join(used) + "." if used else "No number is published."
 
 
+def _sampling(v: View) -> Iterable[str]:
+    """Why sampling stopped, and that the looks at it are paid for."""
+    reasons = Counter(str(r.method["stop_reason"]) for r in v.records if r.method.get("stop_reason"))
+    if reasons:
+        told = ", ".join(f"{reason} {n}" for reason, n in reasons.most_common())
+        how = "at the target precision of the median, looked for at n = 30, 45, 68, ..., or at a cap"
+        paid = "the looks share the error, so that the interval holds"
+        yield f"Sampling stops {how}; {paid}. Why it stopped, in records: {told}."
+
+
 def _recorded(v: View) -> Iterable[str]:
     """The method as the records state it: each setting with the benchmarks that it holds for."""
     found: dict[str, dict[str, list[str]]] = {}
     for r in v.records:
         for name, setting in r.method.items():
-            if isinstance(setting, str) and setting and name != "workload":
+            if isinstance(setting, str) and setting and name not in ("workload", "stop_reason"):
                 found.setdefault(name, {}).setdefault(setting, []).append(r.benchmark)
     for name, settings in found.items():
         if len(settings) <= 4:

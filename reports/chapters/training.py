@@ -48,8 +48,11 @@ def _model(v: View, group: Sequence[Summary]) -> str:
     for s in group:
         told = {label: cells.together(name, unit)(s) for name, label, unit in QUANTITIES if name in s.metrics}
         launches = s.spread["step"].launches if "step" in s.spread else s.launches
-        rest = {"n": cells.samples("step")(s), "intervals": basis(launches), "notes": marks(v, s)}
-        columns.append((s.fabric, told | {name: text for name, text in rest.items() if text or marked}))
+        rest = {cells.APART: cells.apart("step")(s), "n": cells.samples("step")(s), "intervals": basis(launches),
+                "notes": marks(v, s)}  # fmt: skip
+        columns.append(
+            (s.fabric, told | {name: text for name, text in rest.items() if text or (marked and name == "notes")})
+        )
     s = group[0]
     heading = tables.prose(f"{s.workload or 'training'}: {setup_text(s)}")
     return heading + "\n\n" + "\n\n".join(tables.side_by_side(columns))

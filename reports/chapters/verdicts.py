@@ -9,12 +9,13 @@ from reports import tables
 from reports.chapters.proof import proof_detail
 from reports.load import mapping, mappings
 from reports.summary import NOT_OK, Summary, basis
-from reports.units import count, rate, runs, size
+from reports.units import US, count, rate, runs, size
 from reports.view import Chapter, Finding, View, above_declared, grouped
 
 TITLE = "Verdicts, warnings, and what has no number"
 NOT_JUDGED = "No limits given: nothing judged."
 FLUCTUATION, UNSTABLE = 0.10, 0.25  # of the value: torch.utils.benchmark warns at the same two
+LATE = 0.10  # entry skew, of the time
 SLOW = 0.5  # of the declared rate, in one stream
 _EXAMPLES = 5
 _MEANS = {
@@ -51,6 +52,7 @@ def warnings(v: View) -> Iterator[Finding]:
     yield from _slow(v)
     yield from _said(v)
     yield from _wide(v)
+    yield from _late(v)
 
 
 def _flagged(kind: str, found: list[Summary], what: str) -> Iterator[Finding]:
@@ -87,6 +89,26 @@ def _slow(v: View) -> Iterator[Finding]:
             where = f"its declared {rate(declared)} at {size(largest.nbytes)}"
             text = f"WARNING: {fabric} reaches {100 * part:.1f} % of {where}."
             yield Finding(8, text, {"kind": "far below declared rate", "cases": [largest.id], "part": part})
+
+
+def _late(v: View) -> Iterator[Finding]:
+    """Ranks that begin last again and again, where that costs a part of the time."""
+    for s in v.published:
+        skew, value = s.value("entry_skew"), s.value("time")
+        ranks, counts = _integers(s.method.get("late_ranks")), _integers(s.method.get("last_arrivals"))
+        if not ranks or skew is None or not value or skew < LATE * value:
+            continue
+        if max(ranks) >= min(len(counts), len(s.hosts)):
+            continue  # a damaged record
+        who = ", ".join(f"rank {r} on {s.hosts[r]} in {counts[r]} of {sum(counts)}" for r in ranks)
+        text = (
+            f"WARNING: {_case(s)}: {who} iterations begins last; entry skew {US.text(skew)} us of {US.text(value)} us."
+        )
+        yield Finding(8, text, {"kind": "late rank", "cases": [s.id], "ranks": list(ranks), "entry_skew": skew})
+
+
+def _integers(data: object) -> list[int]:
+    return [x for x in data if isinstance(x, int) and x >= 0] if isinstance(data, list | tuple) else []
 
 
 def _said(v: View) -> Iterator[Finding]:

@@ -13,18 +13,17 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from tabulate import tabulate
 
 from microbench.stats import geometric_mean, quantile
 from suite import launch
+from tests.figures import table
+from tests.figures.table import Row, figure
 
 HERE = Path(__file__).parent
-RESULTS = Path("results")
 SMALL_BYTES = 65536
-Row = dict[str, Any]
 
 
 def compile_reference(mpiexec: str, folder: Path) -> Path:
@@ -96,11 +95,6 @@ def worst(name: str, rows: list[Row], key: str, limit: float) -> Row:
     )
 
 
-def figure(name: str, target: str, got: float, n: int, ok: bool) -> Row:
-    """One row of the figures' table."""
-    return {"figure": name, "target": target, "got": round(float(got), 4), "n": n, "ok": bool(ok)}
-
-
 def timed(name: str, limit_s: float, *arguments: str) -> Row:
     """How long the command takes, as a whole process."""
     start = time.monotonic()
@@ -133,21 +127,19 @@ def suite_figures(folder: Path, only: str) -> list[Row]:
     return rows
 
 
-def show(rows: list[Row], figures: list[Row]) -> None:
-    """Print both tables."""
+def show(rows: list[Row]) -> None:
+    """Print the cells, where there are any."""
     if rows:
-        table = [
+        cells = [
             (r["mpi"], r["benchmark"], r["nbytes"], f"{r['reference_s'] * 1e6:.3f}", f"{r['native_s'] * 1e6:.3f}",
              f"{r['ratio']:.3f}", f"[{r['low']:.3f}, {r['high']:.3f}]", r["n"]) for r in rows
         ]  # fmt: skip
         print(
             tabulate(
-                table,
+                cells,
                 headers=("MPI", "benchmark", "bytes", "C us", "native us", "ratio", "95 % interval", "n"),
             )
         )
-    verdicts = [(f["figure"], f["target"], f["got"], f["n"], "met" if f["ok"] else "MISSED") for f in figures]
-    print("\n" + tabulate(verdicts, headers=("figure", "target", "got", "n", "")))
 
 
 def main() -> int:
@@ -164,9 +156,9 @@ def main() -> int:
             figures = loop_figures(rows)
         if only != "loop":
             figures += suite_figures(Path(folder), only)
-    show(rows, figures)
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "parity.json").write_text(json.dumps({"rows": rows, "figures": figures}, indent=1) + "\n")
+    show(rows)
+    table.show(figures)
+    table.write("parity", rows, figures)
     return 0 if all(f["ok"] for f in figures) else 1
 
 
