@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
 from pathlib import Path
 
 LONGEST_S = 86400.0
@@ -24,6 +25,27 @@ def seconds(text: str) -> float:
         value = math.nan
     if not 0 < value <= LONGEST_S:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0, up to a day")
+    return value
+
+
+def duration(text: str) -> float:
+    """A time in s from ``90s``, ``30m``, ``2h`` or ``1h30m``; a number without a unit could mean any of them."""
+    found = re.fullmatch(r"(?:([0-9]{1,5})h)?(?:([0-9]{1,5})m)?(?:([0-9]{1,5})s)?", text)
+    hours, minutes, whole_s = (int(part or 0) for part in found.groups()) if found else (0, 0, 0)
+    value = 3600 * hours + 60 * minutes + whole_s
+    if not value:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 30m, 2h or 1h30m")
+    return float(value)
+
+
+def share(text: str) -> float:
+    """A part of 1, from 0 on."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a part from 0 up to 1, such as 0.01")
     return value
 
 

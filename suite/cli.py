@@ -16,7 +16,7 @@ from microbench import mpi
 
 EXIT_CODES = (
     "exit codes: 0 all ran, 2 usage, 4 something could not run, timed out, came back wrong or took another way,"
-    " 130 interrupted (1, 3 and 124 are kept for criteria and deadlines)"
+    " 124 the budget of time passed, 130 interrupted (1 and 3 are kept for criteria)"
 )
 _COMMANDS = ("run", "bench", "fabrics", "lab", "report")
 _FLOORS = ("fabrics", "microbench", "collectives", "training", "reports", "suite")

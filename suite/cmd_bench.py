@@ -12,7 +12,7 @@ from tabulate import tabulate
 
 from fabrics.errors import CannotRun, UserError
 from fabrics.model import Fabric, Proof
-from microbench import mpi, registry
+from microbench import mpi, registry, sync
 from microbench.buffers import PAGE_POLICIES
 from microbench.case import Case
 from microbench.dtypes import DTYPES, dtype, elements
@@ -42,6 +42,13 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument(
         "--seconds", type=arguments.seconds, default=0.5, metavar="X", help="about so long a size (default 0.5)"
+    )
+    parser.add_argument(
+        "--precision", type=arguments.share, metavar="P",
+        help="stop when the median's interval is within so much of it; 0: never early (default: the benchmark's)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--sync", choices=sync.NAMES, help="how the ranks of a collective start together (default auto)"
     )
     parser.add_argument("--thread-level", choices=mpi.THREAD_LEVELS, default="single", help="default: single")
     parser.add_argument("--pages", choices=PAGE_POLICIES, default="small", help="page policy (default: small)")
@@ -75,9 +82,12 @@ def _cases(args: argparse.Namespace, table: registry.Registry) -> list[Case]:
         raise UserError(error.args[0]) from None
     if benchmark.name in ("train", "offload_allreduce"):
         raise UserError(f"{benchmark.name} needs placed ranks: measure it with fabricbench run --plan")
+    if args.sync and not benchmark.synchronised:
+        raise UserError(f"{benchmark.name} starts its ranks itself: leave out --sync")
     base = Case(
         benchmark.name, _FABRIC, recipe="", budget_s=args.seconds, max_iterations=args.iterations,
-        min_iterations=min(10, args.iterations), dtype=_dtype(args.dtype, benchmark),
+        min_iterations=min(10, args.iterations), dtype=_dtype(args.dtype, benchmark), sync=args.sync or "auto",
+        precision=benchmark.precision if args.precision is None else args.precision,
     )  # fmt: skip
     if not benchmark.sized:
         _refuse_sizes(args, benchmark)
@@ -114,6 +124,9 @@ def _measure(MPI: ModuleType, cases: Sequence[Case], table: registry.Registry, a
 def _rows(job: Job, cases: Sequence[Case], table: registry.Registry, args: argparse.Namespace) -> int:
     level, proof = mpi.provided_level(job.engine.MPI), Proof("unknown", "no probe in a job of your own")
     statuses = set()
+    sizes = ",".join(str(case.nbytes) for case in cases if case.nbytes is not None) or "none"
+    wanted = {"sizes": sizes, "dtype": cases[0].dtype or "no data", "iterations": args.iterations}
+    job.agree(args.name, **wanted, seconds=args.seconds, pages=args.pages)
     for number, case in enumerate(replace(case, ranks=job.size) for case in cases):
         outcome = session.run_case(job, case, table)
         if job.rank == 0:

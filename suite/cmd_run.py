@@ -24,11 +24,11 @@ from fabrics.model import Fabric
 from microbench import registry
 from microbench.buffers import PAGE_POLICIES
 from reports.render import render
-from suite import arguments, launch, leftovers, neighbours
+from suite import arguments, budget, launch, leftovers, neighbours
 from suite.plan import Plan, estimate_job_s, make_plan
 from suite.planfile import PlanFile, read_plan, read_tier
 from suite.run import Run
-from suite.store import RunFolder
+from suite.store import RunFolder, holds_run
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -38,7 +38,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="the whole suite, then the text report",
         description="Measure every usable fabric, keep every sample, and print the report."
         " As root this brings up an emulated lab cluster for the time of the run, unless one is up.",
-        epilog="example: fabricbench run --quick -o runs/first",
+        epilog="examples: fabricbench run --quick -o runs/first"
+        "\n          fabricbench run --quick -o runs/first --resume    (goes on with it, should it have been ended)",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     tier = parser.add_mutually_exclusive_group()
@@ -48,6 +49,13 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     tier.add_argument("--plan", type=Path, metavar="P.toml", help="a plan file instead of a tier")
     parser.add_argument("--fabric", action="append", metavar="F", help="only this fabric; may be given again")
+    parser.add_argument(
+        "--budget",
+        type=arguments.duration,
+        metavar="TIME",
+        help="keep to so much time, such as 90s, 30m or 1h30m (a number needs a unit): launches and then the longest"
+        " cases that may not fit are dropped and told, and when the time has passed the run ends with 124",
+    )
     parser.add_argument("--dry-run", action="store_true", help="say what would run and about how long, and stop")
     parser.add_argument("--pages", choices=PAGE_POLICIES, default="small", help="page policy of message buffers")
     parser.add_argument("--seed", type=int, default=1, help="seed of data and orders (default 1)")
@@ -58,6 +66,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         metavar="DIR",
         help="the run's folder, new or empty (default runs/DATE)",
     )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on with the run in DIR: with the same options and the same environment, only what is missing",
+    )
     parser.add_argument("--lab", metavar="NAME", help=f"a lab that is up (default {LabConfig.name}, if it is)")
     parser.add_argument("--module", action="append", default=[], help=argparse.SUPPRESS)
     parser.set_defaults(run=run)
@@ -65,29 +78,61 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Plan, then measure and report, or only say what would be done."""
+    if args.resume:
+        _check_resume(args)
     modules = (*registry.MODULES, *args.module)
     table = registry.load(modules)
     file = read_plan(args.plan, table) if args.plan else read_tier(args.tier or "default", table)
-    cpus = sorted(os.sched_getaffinity(0))
     if args.dry_run:
         fabrics = discover.discover(_standing_lab(args.lab))
-        planned = make_plan(file, _chosen(fabrics, args.fabric, file), cpus, args.seed)
+        planned = _plan(args, file, fabrics)
         print(_outline(planned, fabrics))
         return 0 if planned.jobs else CannotRun.exit_code
     with _interruptible(), _lab(args.lab) as lab, neighbours.watch() as others:
         fabrics = discover.discover(lab)
-        plan = make_plan(file, _chosen(fabrics, args.fabric, file), cpus, args.seed)
+        plan = _plan(args, file, fabrics)
         launcher = launch.find_launcher()
         library = launch.library()
         launch.check_match(launcher, library)
         if not plan.jobs:
             raise CannotRun(f"plan {plan.name} has nothing that can be measured here: see --dry-run")
         folder_path = args.output or _new_folder()
-        with RunFolder(folder_path) as folder:
+        with RunFolder(folder_path, args.resume) as folder:
             job = Run(folder, plan, fabrics, launcher, library, modules, lab, args.pages, args.seed, others)
+            if args.resume and not job.go_on():
+                return _nothing_missing(job, folder)
+            _tell(budget.check_space(job.todo.jobs, folder.directory), *budget.told(plan))
             code = _execute(job, folder)
-    print(f"fabricbench: the run is in {folder_path}", file=sys.stderr)
+    _tell(f"the run is in {folder_path}")
     return code
+
+
+def _check_resume(args: argparse.Namespace) -> None:
+    """Raise UserError where there is nothing that can be gone on with."""
+    if args.output is None:
+        raise UserError("--resume goes on with a run: say in which folder it is with -o DIR")
+    if args.dry_run:
+        raise UserError("--dry-run tells what a whole run does: leave out --resume")
+    if not holds_run(args.output):
+        raise UserError(f"{args.output} holds no run to go on with: leave out --resume to begin one")
+
+
+def _plan(args: argparse.Namespace, file: PlanFile, fabrics: Sequence[Fabric]) -> Plan:
+    cpus = sorted(os.sched_getaffinity(0))
+    plan = make_plan(file, _chosen(fabrics, args.fabric, file), cpus, args.seed)
+    return plan if args.budget is None else budget.fit(plan, args.budget)
+
+
+def _tell(*texts: str) -> None:
+    for text in filter(None, texts):
+        print(f"fabricbench: {text}", file=sys.stderr)
+
+
+def _nothing_missing(job: Run, folder: RunFolder) -> int:
+    """The report again."""
+    sys.stdout.write(render(folder.directory, "text"))
+    _tell(f"nothing is missing of the run in {folder.directory}")
+    return job.code
 
 
 def _execute(job: Run, folder: RunFolder) -> int:
@@ -174,5 +219,5 @@ def _outline(plan: Plan, fabrics: Sequence[Fabric]) -> str:
     table = tabulate(rows, headers=("job", "launch", "fabric", "ranks", "cases", "benchmarks", "about s"))
     skipped = [f"skipped: {s.case.id}: {s.reason}" for s in plan.skips]
     skipped += [f"skipped: fabric {f.name}: {f.unusable}" for f in fabrics if not f.usable]
-    total = f"plan {plan.name}: {len(plan.jobs)} jobs, about {plan.estimate_s / 60:.1f} minutes"
-    return "\n".join([table, *skipped, total])
+    total = f"plan {plan.name}: {len(plan.jobs)} jobs, at most about {plan.estimate_s / 60:.1f} minutes"
+    return "\n".join([table, *skipped, *plan.notes, total])

@@ -13,6 +13,7 @@ from typing import Literal
 
 from fabrics.errors import CannotRun
 from microbench.mpi import GET_MPI, make
+from suite import watchdog
 
 Family = Literal["hydra", "openmpi", "unknown"]
 _QUERY_S = 20.0
@@ -120,7 +121,10 @@ def job_command(
     ]  # fmt: skip
 
 
-def worker_program(thread_level: str, cpus: Sequence[Sequence[int]]) -> list[str]:
-    """The worker's argument vector, with a processor list per rank."""
+def worker_program(
+    thread_level: str, cpus: Sequence[Sequence[int]], start_deadline_s: float = watchdog.START_S
+) -> list[str]:
+    """The argument vector of a worker under its watchdog, with a processor list per rank."""
     lists = ":".join(",".join(map(str, cpu)) for cpu in cpus)
-    return [sys.executable, "-m", "suite.worker", "--thread-level", thread_level, "--cpus", lists]
+    guarded = [sys.executable, "-m", "suite.watchdog", "--start-deadline", str(start_deadline_s)]
+    return [*guarded, "--thread-level", thread_level, "--cpus", lists]

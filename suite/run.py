@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+import time
 import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,18 +15,23 @@ from fabrics.lab.cluster import Lab
 from fabrics.model import Fabric
 from fabrics.recipes import NoRecipe, recipe
 from microbench.case import Case
-from microbench.record import Record, Status
-from suite import environment, launch, leftovers, neighbours, protocol
+from microbench.record import Record, Status, finite
+from suite import environment, launch, leftovers, neighbours, protocol, resume
+from suite.budget import budget_text
 from suite.plan import JobPlan, Plan, spec
 from suite.progress import Progress
 from suite.store import RunFolder
 from suite.supervise import Ending, supervise
 
-OK, CANNOT, INTERRUPTED = 0, 4, 130
+OK, CANNOT, LATE, INTERRUPTED = 0, 4, 124, 130
 
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+class BudgetSpent(Exception):
+    """The run's own time has passed: what is not measured stays missing."""
 
 
 @dataclass
@@ -43,57 +50,98 @@ class Run:
     others: neighbours.Watch | None = None
     jobs: list[dict[str, Any]] = field(default_factory=list)
     started: str = field(default_factory=_now)
+    began: str = field(default_factory=_now)
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
     worst: int = OK
     measured: bool = False
+    warnings: list[str] = field(default_factory=list)
+    earlier: resume.Earlier | None = None
+    until: float | None = None
     environment: dict[str, Any] = field(init=False)
+    todo: Plan = field(init=False)
 
     def __post_init__(self) -> None:
+        self.todo = self.plan
+        self.warnings = list(self.plan.notes)
         launcher = f"{self.launcher.path} ({self.launcher.version})"
         self.environment = environment.describe(self.library, launcher, launch.removed_variables())
 
+    def go_on(self) -> bool:
+        """Take over what earlier attempts left in the folder; whether anything is missing of the run.
+
+        UserError where plan or environment differ.
+        """
+        earlier = resume.read(self.folder.directory)
+        before = earlier.data.run
+        resume.check(self.folder.directory, before, json.loads(json.dumps(finite(self._description("")))))
+        self.earlier, self.todo = earlier, resume.missing(self.plan, earlier)
+        self.id, self.started = str(before.get("id")), str(before.get("started"))
+        self.jobs = [dict(job) for job in earlier.data.jobs]
+        self.warnings = [*before.get("warnings", ()), *self.warnings]
+        self.measured, self.worst = earlier.measured, CANNOT if earlier.wrong else OK
+        return bool(self.todo.jobs or self.todo.skips or not earlier.data.finished)
+
+    @property
+    def code(self) -> int:
+        """The exit code of what is on disk."""
+        return self.worst if self.measured else CANNOT
+
     def execute(self) -> int:
         """Run every job; the exit code. An interrupt keeps what there is and is raised again."""
-        progress = Progress(sum(len(job.cases) for job in self.plan.jobs))
+        progress = Progress(sum(len(job.cases) for job in self.todo.jobs))
+        if self.earlier and (torn := self.folder.mend()):
+            self.warnings.append(torn)
+            progress.say(f"fabricbench: warning: {torn}")
         self._write()
         ended = ""
+        self.until = None if self.plan.budget_s is None else time.monotonic() + self.plan.budget_s
         try:
-            for skip in self.plan.skips:
+            for skip in self.todo.skips:
                 self.folder.add(_unrun(skip.case, skip.fabric, skip.status, skip.reason), {}, 0)
-            for job in self.plan.jobs:
+            for job in self.todo.jobs:
                 self._job(job, progress)
             ended = "finished"
+        except BudgetSpent as spent:
+            ended = "budget"
+            progress.say(f"fabricbench: {spent}: what is missing was not measured")
         except KeyboardInterrupt:
             ended = "interrupted"
             raise
         finally:
             progress.close()
             self._write(ended)
-        return self.worst if self.measured else CANNOT
+        return LATE if ended == "budget" else self.code
 
     def _write(self, ended: str = "") -> None:
-        self.folder.write_run(
-            {
-                "schema": 1,
-                "fabricbench": environment.version(),
-                "id": self.id,
-                "started": self.started,
-                "finished": _now() if ended == "finished" else None,
-                "ended": ended,
-                "command": sys.argv,
-                "plan": {
-                    "tier": self.plan.name,
-                    "launches": self.plan.launches,
-                    "seed": self.seed,
-                    "pages": self.pages,
-                    "jobs": [job.summary() for job in self.plan.jobs],
-                },
-                "environment": self.environment,
-                "fabrics": [fabric.as_dict() for fabric in self.fabrics],
-                "jobs": self.jobs,
-                "warnings": [neighbours.WARNING] if self.others and self.others.disturbed else [],
-            }
-        )
+        self.folder.write_run(self._description(ended))
+
+    def _description(self, ended: str) -> dict[str, Any]:
+        """What ``run.json`` says of the run."""
+        before = self.earlier.data.run if self.earlier else {}
+        disturbed = [neighbours.WARNING] if self.others and self.others.disturbed else []
+        return {
+            "schema": 1,
+            "fabricbench": environment.version(),
+            "id": self.id,
+            "started": self.started,
+            "resumed": [*before.get("resumed", ()), self.began] if self.earlier else [],
+            "finished": _now() if ended == "finished" else None,
+            "ended": ended,
+            "command": before.get("command", sys.argv),
+            "plan": {
+                "tier": self.plan.name,
+                "launches": self.plan.launches,
+                "seed": self.seed,
+                "pages": self.pages,
+                "budget_s": self.plan.budget_s,
+                "cases": resume.definitions(self.plan),
+                "jobs": [job.summary() for job in self.plan.jobs],
+            },
+            "environment": self.environment,
+            "fabrics": [fabric.as_dict() for fabric in self.fabrics],
+            "jobs": self.jobs,
+            "warnings": list(dict.fromkeys([*self.warnings, *disturbed])),
+        }
 
     def _job(self, job: JobPlan, progress: Progress) -> None:
         """Launch a job; after a case that ended it, go on with the remaining cases in a fresh one.
@@ -102,16 +150,20 @@ class Run:
         """
         cases = job.cases
         while cases:
+            self._check_budget()
+            before = len(self.jobs)
             attempt = _Attempt(self, replace(job, cases=cases), progress)
             files = leftovers.present()
             try:
                 ending = attempt.supervise()
             finally:
                 self._tidy(files)
-            self.jobs.append({**attempt.description(), "status": ending.status, "reason": ending.reason})
+            self.jobs[before:] = [{**attempt.description(), "status": ending.status, "reason": ending.reason}]
             self._write()
             if ending.status == "ok":
                 return
+            if ending.status == "ended":
+                self._check_budget()
             self.worst = CANNOT
             status: Status = "timeout" if ending.status == "timeout" else "failed"
             lost = (cases[ending.case],) if ending.case is not None else () if attempt.done else cases
@@ -120,6 +172,15 @@ class Run:
                 self.folder.add(_unrun(case, job.fabric, status, ending.reason, job), {}, job.number)
                 progress.advance()
             cases = cases[attempt.done + len(lost) :]
+
+    def keep(self, job: Mapping[str, Any]) -> None:
+        """Store what is known of a job that has begun, so that its proof stays with its records come what may."""
+        self.jobs.append({**job, "status": "lost", "reason": "the run ended before this job did"})
+        self._write()
+
+    def _check_budget(self) -> None:
+        if self.until is not None and self.plan.budget_s is not None and time.monotonic() >= self.until:
+            raise BudgetSpent(f"the budget of {budget_text(self.plan.budget_s)} has passed")
 
     def _tidy(self, before: frozenset[str]) -> None:
         removed = leftovers.remove_new(before)
@@ -155,6 +216,7 @@ class _Attempt:
             spec(job, run.modules, run.pages, run.seed),
             self._handle,
             self._log,
+            until=run.until,
         )
 
     def description(self) -> dict[str, Any]:
@@ -183,11 +245,13 @@ class _Attempt:
             self._progress.begin(f"launch {self._job.launch}: {case.id}")
         elif event["event"] == "record":
             record = Record.from_dict(event["record"])
+            if not self.done:
+                self._run.keep(self.description())
             self._run.folder.add(record, protocol.unpack(event["samples"]), self._job.number)
             self.done += 1
             self._progress.advance()
             self._run.measured |= record.status == "ok"
-            if record.status in ("failed", "invalid", "timeout"):
+            if resume.went_wrong(record):
                 self._run.worst = CANNOT
 
 

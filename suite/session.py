@@ -17,6 +17,7 @@ from microbench import memory, mpi
 from microbench.case import Case, Invalid, Outcome, Unsupported
 from microbench.engine import Engine
 from microbench.job import Job
+from microbench.page import Page
 from microbench.record import Record
 from microbench.registry import Registry
 from suite import leftovers
@@ -27,8 +28,11 @@ _FORWARDING_S = 0.3
 _LONGEST_QUEUE = 5
 
 
-def open_job(MPI: ModuleType, fabric: Fabric, **settings: Any) -> Job:  # noqa: N803 - the module's own name
-    """The job of all ranks of COMM_WORLD, in a communicator of its own; errors return, so that they can be told."""
+def open_job(MPI: ModuleType, fabric: Fabric, page: Page | None = None, **settings: Any) -> Job:  # noqa: N803
+    """The job of all ranks of COMM_WORLD, in a communicator of its own; errors return, so that they can be told.
+
+    The loop tells on ``page`` where it is.
+    """
     comm = MPI.COMM_WORLD.Dup()
     comm.Set_errhandler(MPI.ERRORS_RETURN)
     me = (MPI.Get_processor_name(), tuple(sorted(os.sched_getaffinity(0))))
@@ -36,7 +40,7 @@ def open_job(MPI: ModuleType, fabric: Fabric, **settings: Any) -> Job:  # noqa: 
     hosts, cpus = tuple(host for host, _ in rows), tuple(c for _, c in rows)
     if not fabric.hosts:
         fabric = replace(fabric, hosts=tuple(dict.fromkeys(hosts)))
-    return Job(Engine(MPI), comm, fabric, hosts, cpus=cpus, **settings)
+    return Job(Engine(MPI, page), comm, fabric, hosts, cpus=cpus, **settings)
 
 
 def run_case(job: Job, case: Case, registry: Registry) -> Outcome:
@@ -46,6 +50,7 @@ def run_case(job: Job, case: Case, registry: Registry) -> Outcome:
         raise CannotRun(f"{case.benchmark} needs {benchmark.min_ranks} ranks: this job has {job.size}")
     if benchmark.exact_ranks and job.size != benchmark.exact_ranks:
         raise CannotRun(f"{case.benchmark} takes exactly {benchmark.exact_ranks} ranks: this job has {job.size}")
+    job.agree(case.benchmark, case=case.id, iterations=case.max_iterations, seconds=case.budget_s)
     if reason := _too_large(job, case):
         return Outcome("skipped", reason)
     try:
@@ -85,7 +90,7 @@ def compose(job: Job, case: Case, outcome: Outcome, proof: Proof, thread_level: 
         launch=job.launch,
         proof=known.verdict,
         emulated=job.fabric.emulated,
-        oversubscribed=oversubscribed(job),
+        oversubscribed=job.oversubscribed,
         metrics=outcome.metrics,
         method={"seed": job.seed, **outcome.method},
         validation=outcome.validation,
@@ -96,22 +101,6 @@ def compose(job: Job, case: Case, outcome: Outcome, proof: Proof, thread_level: 
 def placement(job: Job) -> str:
     """Which rank runs where, as read back: ``h0:0 h1:1``."""
     return " ".join(f"{host}:{','.join(map(str, cpus))}" for host, cpus in zip(job.hosts, job.cpus, strict=True))
-
-
-def oversubscribed(job: Job) -> bool:
-    """Whether more ranks wait busily than there are cores for them; emulated hosts share one machine's cores.
-
-    DPU ranks of an emulated fabric sleep while they wait, and are not counted.
-    """
-    roles = job.roles or ("host",) * job.size
-    emulated = job.fabric.emulated
-    busy = [r for r in range(job.size) if not (emulated and roles[r] == "dpu")]
-    machines = {"" if emulated else job.hosts[r] for r in busy}
-    for machine in machines:
-        here = [r for r in busy if emulated or job.hosts[r] == machine]
-        if len(here) > len({cpu for r in here for cpu in job.cpus[r]}):
-            return True
-    return False
 
 
 def describe(job: Job, proof: Proof, thread_level: str) -> dict[str, Any]:
@@ -125,7 +114,7 @@ def describe(job: Job, proof: Proof, thread_level: str) -> dict[str, Any]:
         "thread_level": thread_level,
         "mpi": mpi.make(job.engine.MPI.Get_library_version()),
         "proof": asdict(proof),
-        "oversubscribed": oversubscribed(job),
+        "oversubscribed": job.oversubscribed,
     }
 
 

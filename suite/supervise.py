@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
-import os
 import re
-import selectors
 import signal
-import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from types import TracebackType
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-import psutil
+from suite.children import TERM_S, Children, Lines
+from suite.diagnosis import Seen, death, told
+from suite.watchdog import BETWEEN_S, START_S
+from suite.wire import unseal
 
-from suite.protocol import decode
-
-_END_S = 10.0
-_TERM_S = 3.0
-_TICK_S = 0.25
-_LARGEST_READ = 1 << 16
-_PR_SET_PDEATHSIG = 1
+_GRACE_S = 1.5  # beyond a deadline, for the ranks to tell where they are
+_DYING_S = 5.0  # what a job may take to end after the first rank has died or raised
+_NOISE = 20
 _BOILERPLATE = re.compile(  # what launchers print around the one line that matters
-    r"^[\s=|]*$|BAD TERMINATION|EXIT CODE|CLEANING UP|YOU CAN IGNORE|RUNNING AT|exit string|FAQ page|PID \d+"
+    r"^[\s=|]*$|BAD TERMINATION|EXIT CODE|CLEANING UP|YOU CAN IGNORE|RUNNING AT|(?i:exit string)|FAQ page|PID \d+"
+    r"|This typically refers to"
 )
 
 
@@ -39,208 +34,201 @@ class Ending:
 
 
 @dataclass
-class _Progress:
-    """What the events so far say."""
+class _Rank:
+    """What events and processes say of a rank; ``pid`` is that of its watchdog."""
 
-    case: int | None = None
-    described: bool = False
-    ended: bool = False
-    raised: str = ""
-    noise: list[str] = field(default_factory=list)
-
-
-def _end_with_parent() -> Callable[[], None]:
-    """What the launcher does before it starts: ask the kernel for SIGTERM when the supervisor dies, even by SIGKILL."""
-    prctl = ctypes.CDLL(None).prctl
-
-    def ask() -> None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-
-    return ask
-
-
-class Children:
-    """A started job and all its descendants; leaving the block ends whatever of them is left."""
-
-    def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
-        self.process = subprocess.Popen(
-            command,
-            env=dict(env),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            preexec_fn=_end_with_parent(),  # noqa: PLW1509 - the supervisor has no threads
-        )
-        self._known: dict[int, psutil.Process] = {}
-
-    def __enter__(self) -> Children:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.note()
-        alive = [p for p in self._known.values() if p.is_running()]
-        for act, wait_s in ((signal.SIGTERM, _TERM_S), (signal.SIGKILL, _TERM_S)):
-            for process in alive:
-                _signal(process, act)
-            self._reap(wait_s if alive else _TERM_S)
-            _, alive = psutil.wait_procs(alive, timeout=wait_s)
-        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
-            if pipe is not None:
-                pipe.close()
-
-    def note(self) -> None:
-        """Remember the descendants there are now: they are ended even if their parent goes first."""
-        try:
-            family = [psutil.Process(self.process.pid)]
-            family += family[0].children(recursive=True)
-        except psutil.NoSuchProcess:
-            return
-        self._known.update((p.pid, p) for p in family)
-
-    def _reap(self, wait_s: float) -> None:
-        try:
-            self.process.wait(timeout=wait_s)
-        except subprocess.TimeoutExpired:
-            return
-
-
-def _signal(process: psutil.Process, act: signal.Signals) -> None:
-    try:
-        process.send_signal(signal.SIGCONT)
-        process.send_signal(act)
-    except psutil.NoSuchProcess:
-        return
+    host: str
+    pid: int
+    stopped: bool = False
+    reported: bool = False
+    where: str = ""
 
 
 def supervise(
-    command: Sequence[str],
+    command: list[str],
     env: Mapping[str, str],
     spec: Mapping[str, Any],
     handle: Callable[[dict[str, Any]], None],
     log: Callable[[str], None],
-    start_deadline_s: float = 90.0,
+    start_deadline_s: float = START_S,
+    until: float | None = None,
 ) -> Ending:
     """Run a job to its end, hand over every event, and log the rest.
 
-    A case may take its ``deadline_s``, the start ``start_deadline_s``, the shutdown 10 s; then the job is ended.
+    A case may take its ``deadline_s``, the start ``start_deadline_s``, the shutdown 10 s; then the job is ended, at
+    most 5 s later. So it is when the monotonic clock passes ``until``, the end of the whole run's time: its status
+    then is ``ended``.
     """
-    deadlines = [float(case["deadline_s"]) for case in spec["cases"]]
-    progress = _Progress()
-    with Children(command, env) as children, _Lines(children) as lines:
-        _send(children, json.dumps(spec))
-        until = time.monotonic() + start_deadline_s
+    with Children(command, env) as children, Lines(children) as lines:
+        children.send(json.dumps(spec))
+        watch = _Watch(children, lines, spec, log, start_deadline_s)
         for line in lines:
             if line is None:
-                if time.monotonic() > until:
-                    return _too_late(progress, log)
-                continue
-            event = decode(line)
-            if event is None:
-                _note_log(progress, line, log)
-                continue
-            if event["event"] == "job":
-                children.note()
-            _apply(progress, event)
-            handle(event)
-            if event["event"] == "record":
-                _send(children, f"stored {event['case']}")
-            until = time.monotonic() + _allowed_s(progress, deadlines)
-        code = children.process.wait(timeout=_TERM_S)
-    return _ending(progress, code)
+                if until is not None and time.monotonic() > until and not watch.ended:
+                    return Ending("ended", "the time of the whole run has passed", watch.case)
+                if ending := watch.look():
+                    return ending
+            elif event := unseal(line):
+                watch.apply(event)
+                handle(event)
+                if event["event"] == "record":
+                    children.send(f"stored {event['case']}")
+                watch.allow(event)
+            else:
+                watch.hear(line)
+        return watch.ending(children.wait(TERM_S))
 
 
-def _send(children: Children, line: str) -> None:
-    """Write a line to rank 0; a job that has died is told by its exit code."""
-    pipe = children.process.stdin
-    if pipe is None:
-        raise RuntimeError("the job has no standard input")
-    try:
-        pipe.write(line.encode() + b"\n")
-        pipe.flush()
-    except BrokenPipeError:
-        return
+class _Watch:
+    """What is known of a running job, and until when it may go on as it does."""
 
-
-def _note_log(progress: _Progress, line: bytes, log: Callable[[str], None]) -> None:
-    text = line.decode("utf-8", "replace").rstrip()
-    if text:
-        log(text)
-        progress.noise = [*progress.noise[-20:], text]
-
-
-def _apply(progress: _Progress, event: Mapping[str, Any]) -> None:
-    kind = event["event"]
-    if kind == "job":
-        progress.described = True
-    elif kind == "start":
-        progress.case = int(event["case"])
-    elif kind == "record":
-        progress.case = None
-    elif kind == "end":
-        progress.ended = True
-    elif kind == "raised" and not progress.raised:
-        progress.raised = f"rank {event['rank']} on {event['host']} raised {event['error']}"
-
-
-def _allowed_s(progress: _Progress, deadlines: Sequence[float]) -> float:
-    return _END_S if progress.ended or progress.case is None else deadlines[progress.case]
-
-
-def _too_late(progress: _Progress, log: Callable[[str], None]) -> Ending:
-    if progress.ended:
-        log("the job did not shut down in time and was ended; its results are safe")
-        return Ending("ok")
-    if progress.raised:
-        return Ending("failed", progress.raised, progress.case)
-    stage = "its case" if progress.case is not None else "a case" if progress.described else "its first event"
-    return Ending("timeout", f"the job was ended: {stage} passed its deadline", progress.case)
-
-
-def _ending(progress: _Progress, code: int) -> Ending:
-    if progress.ended:
-        return Ending("ok")
-    last = next((text.strip() for text in reversed(progress.noise) if not _BOILERPLATE.search(text)), "")
-    if code < 0:
-        last = f"the launcher was ended by {signal.Signals(-code).name}" + (f": {last}" if last else "")
-    if progress.described:
-        reason = f"a rank ended early, with exit code {code}" + (f": {last}" if last else "")
-    else:
-        reason = f"the job did not start (exit code {code}): {last or 'the launcher said nothing'}"
-    return Ending("failed", progress.raised or reason, progress.case)
-
-
-class _Lines:
-    """Lines of a job's outputs as they come; None at least every quarter of a second, so that deadlines are seen."""
-
-    def __init__(self, children: Children) -> None:
-        self._selector = selectors.DefaultSelector()
-        self._rest: dict[int, bytes] = {}
-        for pipe in (children.process.stdout, children.process.stderr):
-            if pipe is not None:
-                os.set_blocking(pipe.fileno(), False)
-                self._selector.register(pipe, selectors.EVENT_READ)
-
-    def __enter__(self) -> _Lines:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    def __init__(
+        self,
+        children: Children,
+        lines: Lines,
+        spec: Mapping[str, Any],
+        log: Callable[[str], None],
+        start_deadline_s: float,
     ) -> None:
-        self._selector.close()
+        self.case: int | None = None
+        self.ended = False
+        self._children, self._lines, self._log = children, lines, log
+        self._limits = [float(case["deadline_s"]) for case in spec["cases"]]
+        self._size = len(spec["roles"])
+        self._ranks: dict[int, _Rank] = {}
+        self._described, self._stored = False, 0
+        self._fault, self._dead = "", -1
+        self._noise: list[str] = []
+        self._limit_s = start_deadline_s
+        self._deadline = time.monotonic() + start_deadline_s
+        self._grace: float | None = None
 
-    def __iter__(self) -> Iterator[bytes | None]:
-        while self._selector.get_map():
-            for key, _ in self._selector.select(_TICK_S):
-                yield from self._read(key.fd, key.fileobj)
-            yield None
+    def apply(self, event: Mapping[str, Any]) -> None:
+        """Take note of an event."""
+        kind = event["event"]
+        if kind == "rank":
+            self._follow(event)
+        elif kind == "job":
+            self._described = True
+            self._children.note()
+        elif kind == "start":
+            self.case = int(event["case"])
+        elif kind == "record":
+            self.case, self._stored = None, self._stored + 1
+        elif kind == "end":
+            self.ended = True
+        elif kind == "raised":
+            self._first_fault(f"rank {event['rank']} on {event['host']} raised {event['error']}")
+        elif kind in ("stuck", "stopped", "continued") and event["rank"] in self._ranks:
+            rank = self._ranks[event["rank"]]
+            rank.where, rank.stopped, rank.reported = event["where"], kind == "stopped", kind == "stuck"
+        elif kind == "died":
+            self._died(event)
 
-    def _read(self, fd: int, pipe: Any) -> list[bytes]:
-        data = os.read(fd, _LARGEST_READ)
-        *lines, self._rest[fd] = (self._rest.get(fd, b"") + data).split(b"\n")
-        if not data:
-            self._selector.unregister(pipe)
-            lines += [self._rest.pop(fd)] if self._rest.get(fd) else []
-        return lines
+    def allow(self, event: Mapping[str, Any]) -> None:
+        """The time that an event which begins a stage gives to the stage, from now on."""
+        if event["event"] not in ("job", "start", "record", "end"):
+            return
+        self._limit_s = BETWEEN_S if self.ended or self.case is None else self._limits[self.case]
+        self._deadline, self._grace = time.monotonic() + self._limit_s, None
+        for rank in self._ranks.values():
+            rank.reported = False
+
+    def hear(self, line: bytes) -> None:
+        """Log a line that is no event."""
+        text = line.decode("utf-8", "replace").rstrip()
+        if text:
+            self._log(text)
+            self._noise = [*self._noise[-_NOISE:], text]
+
+    def look(self) -> Ending | None:
+        """How the job has ended where its time is up, and None where it may go on."""
+        now = time.monotonic()
+        for pid in self._lines.gone():
+            self._vanished(pid)
+        if self._children.wait(0) is not None:  # its outputs are still open: something has outlived the launcher
+            self._hurry(TERM_S)
+        if now <= self._deadline:
+            return None
+        self._grace = self._grace or now + _GRACE_S
+        if now <= self._grace and not self._fault and not self._all_told():
+            return None
+        return self._too_late()
+
+    def ending(self, code: int | None) -> Ending:
+        """How a job has ended whose launcher left with ``code``, None where it has closed its outputs and stays."""
+        if self.ended:
+            return Ending("ok")
+        for pid in self._lines.gone():
+            self._vanished(pid)
+        last = next((text.strip() for text in reversed(self._noise) if not _BOILERPLATE.search(text)), "")
+        if code is not None and code < 0:
+            last = f"the launcher was ended by {signal.Signals(-code).name}" + (f": {last}" if last else "")
+        words = f": {last}" if last else ""
+        if self._fault:
+            reason = self._fault + (words if self._dead >= 0 else "")
+        elif self._described:
+            reason = f"a rank ended early, with exit code {code}{words}"
+        else:
+            reason = f"the job did not start (exit code {code}): {last or 'the launcher said nothing'}"
+        return Ending("failed", reason, self.case)
+
+    def _follow(self, event: Mapping[str, Any]) -> None:
+        pid = int(event["pid"])
+        self._ranks[int(event["rank"])] = _Rank(event["host"], pid)
+        if not self._children.here(pid):
+            self._children.note()
+        if self._children.here(pid):
+            self._lines.follow(pid)
+
+    def _first_fault(self, text: str) -> None:
+        if not self._fault:
+            self._fault = text
+        self._hurry(_DYING_S)
+
+    def _died(self, event: Mapping[str, Any]) -> None:
+        """A rank's end. What killed its watchdog with it has been told before, in fewer words."""
+        if self.ended or (self._fault and self._dead != event["rank"]):
+            return
+        if not self._fault or self._dead == event["rank"]:
+            self._fault, self._dead = death(event), event["rank"]
+        if self.case is None and event.get("case") == self._stored:
+            self.case = self._stored  # it had begun before rank 0 could tell
+        self._hurry(_DYING_S)
+
+    def _vanished(self, pid: int) -> None:
+        """A watchdog has ended: after its rank's ``died``, at the job's end, or because it was killed itself."""
+        number, rank = next((n, r) for n, r in self._ranks.items() if r.pid == pid)
+        if not self._fault and not self.ended:
+            self._died({"rank": number, "host": rank.host})
+
+    def _hurry(self, within_s: float) -> None:
+        if not self.ended:
+            self._deadline = min(self._deadline, time.monotonic() + within_s)
+
+    def _all_told(self) -> bool:
+        return all(rank.state in ("stopped", "running") for rank in self._seen())
+
+    def _too_late(self) -> Ending:
+        if self.ended:
+            self._log(f"the job did not shut down in time and was ended; its results are safe: {told(self._seen())}")
+            return Ending("ok")
+        if self._fault or self._children.wait(0) is not None:
+            return self.ending(self._children.wait(0))
+        if self.case is not None:
+            stage = f"passed its deadline of {self._limit_s:g} s"
+        elif self._described:
+            stage = f"no case began within {self._limit_s:g} s"
+        else:
+            stage = f"the start passed its deadline of {self._limit_s:g} s"
+        return Ending("timeout", f"{stage}: {told(self._seen())}", self.case)
+
+    def _seen(self) -> list[Seen]:
+        return [self._seen_rank(number, self._ranks.get(number)) for number in range(self._size)]
+
+    def _seen_rank(self, number: int, rank: _Rank | None) -> Seen:
+        if rank is None:
+            return Seen(number, "", "absent")
+        if rank.stopped or self._children.stopped(rank.pid):
+            return Seen(number, rank.host, "stopped", rank.where if rank.stopped else "")
+        return Seen(number, rank.host, "running" if rank.reported else "silent", rank.where if rank.reported else "")

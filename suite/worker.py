@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
+import mmap
 import os
 import socket
 import sys
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,24 +17,50 @@ from fabrics.errors import CannotRun
 from fabrics.model import Fabric
 from microbench import mpi, registry
 from microbench.case import Case
+from microbench.page import SIZE_BYTES, Page
 from microbench.proving import prove_job
-from suite import session
+from suite import session, watchdog
 from suite.protocol import encode, pack
 
 Emit = Callable[[Mapping[str, Any]], None]
 
 
+class Watched:
+    """The worker's side of its watchdog: a page to tell on, and a bell that wakes it when there is a new deadline."""
+
+    def __init__(self, page: Page, bell: int | None = None) -> None:
+        self.page, self._bell = page, bell
+
+    @classmethod
+    def by(cls, shared: int | None, bell: int | None) -> Watched:
+        """Watched through what the watchdog handed down, or by nobody where a worker was started without one."""
+        if shared is None:
+            return cls(Page())
+        page = Page(mmap.mmap(shared, SIZE_BYTES))
+        os.lseek(shared, SIZE_BYTES, os.SEEK_SET)
+        faulthandler.register(watchdog.ASK, shared, all_threads=False)
+        return cls(page, bell)
+
+    def enter(self, stage: str, case: int = -1, deadline_s: float | None = None) -> None:
+        """What this rank does from now on, of which case, and within what time; None leaves the time as it is."""
+        if deadline_s is None:
+            self.page.enter(stage, case, self.page.deadline_ns)
+            return
+        self.page.enter(stage, case, time.monotonic_ns() + int(deadline_s * 1e9))
+        if self._bell is not None:
+            os.write(self._bell, b"\0")
+
+
 def main(argv: list[str] | None = None) -> int:
     """Start MPI, take the job from rank 0's input, run its cases."""
-    parser = argparse.ArgumentParser(prog="python -m suite.worker")
-    parser.add_argument("--thread-level", default="single", choices=mpi.THREAD_LEVELS)
-    parser.add_argument("--cpus", default="", help="a processor list per rank, such as 0:1 or 0,1:0,1")
-    args = parser.parse_args(argv)
+    args = _parser().parse_args(argv)
+    watched = Watched.by(args.page, args.bell)
+    watched.enter("MPI's start")
     emit = _claim_stdout()
     bind(args.cpus, mpi.launched_rank())
     MPI = mpi.start(args.thread_level)  # noqa: N806 - the module's own name
     try:
-        _serve(MPI, emit)
+        _serve(MPI, emit, watched)
     except BaseException as error:
         emit(
             {
@@ -43,6 +72,15 @@ def main(argv: list[str] | None = None) -> int:
         )
         session.abort(MPI, error)
     return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m suite.worker")
+    parser.add_argument("--thread-level", default="single", choices=mpi.THREAD_LEVELS)
+    parser.add_argument("--cpus", default="", help="a processor list per rank, such as 0:1 or 0,1:0,1")
+    parser.add_argument("--page", type=int, metavar="FD", help="what this rank shares with its watchdog")
+    parser.add_argument("--bell", type=int, metavar="FD", help="a pipe that wakes its watchdog")
+    return parser
 
 
 def _one_line(error: BaseException) -> str:
@@ -69,27 +107,33 @@ def _claim_stdout() -> Emit:
     return emit
 
 
-def _serve(MPI: Any, emit: Emit) -> None:  # noqa: N803 - the module's own name
+def _serve(MPI: Any, emit: Emit, watched: Watched) -> None:  # noqa: N803 - the module's own name
     comm = MPI.COMM_WORLD
     first = comm.Get_rank() == 0
     spec = comm.bcast(json.loads(sys.stdin.readline()) if first else None, root=0)
     settings = {"roles": tuple(spec["roles"]), "launch": spec["launch"], "seed": spec["seed"], "pages": spec["pages"]}
-    job = session.open_job(MPI, Fabric.from_dict(spec["fabric"]), **settings)
+    job = session.open_job(MPI, Fabric.from_dict(spec["fabric"]), watched.page, **settings)
     table = registry.load(spec["modules"])
     level = mpi.provided_level(MPI)
+    watched.enter("the probe")
     proof = prove_job(job)
     if first:
         emit({"event": "job", **session.describe(job, proof, level)})
     for number, data in enumerate(spec["cases"]):
         case = Case(**data)
+        watched.enter("Python code of the case", number, case.deadline_s)
         if first:
             emit({"event": "start", "case": number})
         outcome = session.run_case(job, case, table)
         if first:
             record = json.loads(session.compose(job, case, outcome, proof, level).to_json())
+            watched.enter(watchdog.BETWEEN, deadline_s=watchdog.BETWEEN_S)
             emit({"event": "record", "case": number, "record": record, "samples": pack(outcome.samples)})
             _await_stored(number)
+        else:
+            watched.enter(watchdog.BETWEEN)  # rank 0 may still be at work on this case: its deadline stands
         session.quiet_barrier(job)  # no rank begins, or dies in, a case before the last one's record is safe
+    watched.enter(watchdog.SHUTDOWN, deadline_s=watchdog.BETWEEN_S)
     if first:
         emit({"event": "end"})
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reports.load import UNFINISHED, NotARun, load
+from reports.load import INTERRUPTED, SPENT, UNFINISHED, NotARun, load
 from tests.reports.folder import Folder, lab_run, metric
 
 
@@ -67,6 +67,13 @@ def test_an_unfinished_run_says_so(tmp_path: Path) -> None:
     data = load(_three(tmp_path, run={"finished": None}))
     assert data.notices == (UNFINISHED,)
     assert not data.finished
+
+
+@pytest.mark.parametrize(
+    ("ended", "said"), [("interrupted", INTERRUPTED), ("budget", SPENT), ("", UNFINISHED), (3, UNFINISHED)]
+)
+def test_how_a_run_ended_is_told(tmp_path: Path, ended: object, said: str) -> None:
+    assert load(_three(tmp_path, run={"finished": None, "ended": ended})).unfinished == said
 
 
 def test_a_run_without_records_is_a_run(tmp_path: Path) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from suite.protocol import decode, encode, pack, unpack
+from suite.protocol import encode, pack, unpack
+from suite.wire import unseal
 
 
 def test_round_trip() -> None:
     event = {"event": "record", "x": [1, 2.5, None, "ä"], "nan": float("nan")}
-    assert decode(encode(event)) == {**event, "nan": None}
+    assert unseal(encode(event)) == {**event, "nan": None}
 
 
 def test_log_and_damage_are_no_events() -> None:
@@ -17,7 +18,7 @@ def test_log_and_damage_are_no_events() -> None:
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
     for damaged in (b"hello", b"", line[:-5], line.replace(b"1", b"2"), b"x" + line, b"@fb 00000000 {}", b"@fb "):
-        assert decode(damaged) is None
+        assert unseal(damaged) is None
 
 
 def test_samples_keep_shape_and_type() -> None:

@@ -6,10 +6,10 @@ import os
 import sys
 from typing import Any
 
-import psutil
 import pytest
 
 from suite.supervise import Ending, supervise
+from tests import jobs
 
 TELL = "import json,sys,time,os,subprocess; from suite.protocol import encode\n" \
     "def tell(**e): sys.stdout.buffer.write(encode(e)); sys.stdout.buffer.flush()\n" \
@@ -22,7 +22,7 @@ def job(
 ) -> tuple[Ending, list[dict[str, Any]], list[str]]:
     events: list[dict[str, Any]] = []
     log: list[str] = []
-    spec = {"cases": [{"deadline_s": deadline_s}] * cases}
+    spec = {"roles": ["host"] * 2, "cases": [{"deadline_s": deadline_s}] * cases}
     command = [sys.executable, "-c", TELL + body]
     ending = supervise(command, os.environ, spec, events.append, log.append, start_s)
     return ending, events, log
@@ -72,7 +72,7 @@ def test_a_raising_rank_is_named() -> None:
 
 
 def test_a_shutdown_that_hangs_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("suite.supervise._END_S", 0.5)
+    monkeypatch.setattr("suite.supervise.BETWEEN_S", 0.5)
     ending, _, log = job("tell(event='job'); tell(event='end'); time.sleep(600)")
     assert ending == Ending("ok")
     assert "did not shut down" in log[-1]
@@ -87,7 +87,7 @@ def test_no_descendant_survives(stubborn: str) -> None:
         deadline_s=0.5,
     )
     assert ending.status == "timeout"
-    assert not psutil.pid_exists(events[0]["pid"])
+    assert not jobs.lives(events[0]["pid"])
 
 
 def test_a_child_whose_parent_died_is_ended_too() -> None:
@@ -96,4 +96,4 @@ def test_a_child_whose_parent_died_is_ended_too() -> None:
         " stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL);"
         "tell(event='job', pid=p.pid); time.sleep(0.5); os._exit(1)"
     )
-    assert not psutil.pid_exists(events[0]["pid"])
+    assert not jobs.lives(events[0]["pid"])
