@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Any
@@ -15,17 +16,20 @@ from typing import Any
 import psutil
 
 from suite.watchdog import end_with_parent
+from suite.wire import Stream
 
 TERM_S = 1.0  # SIGTERM may take so long to work, and SIGKILL again
 _TICK_S = 0.25
 _LOOK_S = 0.01
 _LARGEST_READ = 1 << 16
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 class Children:
     """A started job and all its descendants; leaving the block ends whatever of them is left, stopped or not."""
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
+        adopt_orphans(True)
         self.process = subprocess.Popen(
             command,
             env=dict(env),
@@ -49,10 +53,9 @@ class Children:
                 _signal(process, act)
             if self.wait(0) is None:
                 self.process.send_signal(act)
-            until = time.monotonic() + TERM_S
-            self.wait(TERM_S)
-            while self._alive() and time.monotonic() < until:
-                time.sleep(_LOOK_S)
+            self._wait_for(self._alive)
+        self._wait_for(self._uncollected)
+        adopt_orphans(False)
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
             if pipe is not None:
                 with suppress(BrokenPipeError):  # of what a job that has died was still to be told
@@ -72,13 +75,24 @@ class Children:
 
     def stopped(self, pid: int) -> bool:
         """Whether a noted descendant is stopped."""
-        try:
-            return pid in self._known and self._known[pid].status() == psutil.STATUS_STOPPED
-        except psutil.NoSuchProcess:
-            return False
+        return pid in self._known and _status(self._known[pid]) == psutil.STATUS_STOPPED
+
+    def _wait_for(self, left: Callable[[], list[psutil.Process]]) -> None:
+        until = time.monotonic() + TERM_S
+        self.wait(TERM_S)
+        while left() and time.monotonic() < until:
+            time.sleep(_LOOK_S)
 
     def _alive(self) -> list[psutil.Process]:
-        return [process for process in self._known.values() if _lives(process)]
+        return [process for process in self._known.values() if _status(process) not in ("", psutil.STATUS_ZOMBIE)]
+
+    def _uncollected(self) -> list[psutil.Process]:
+        """The dead that are still in the table of processes; of those whose parents died before them we take care."""
+        left = [process for process in self._known.values() if _status(process)]
+        for process in left:
+            with suppress(ChildProcessError):  # its own parent lives, and takes care
+                os.waitpid(process.pid, os.WNOHANG)
+        return left
 
     def wait(self, wait_s: float) -> int | None:
         """The launcher's exit code; None where it has not ended within ``wait_s``."""
@@ -99,12 +113,17 @@ class Children:
             return
 
 
-def _lives(process: psutil.Process) -> bool:
-    """Whether it still runs; a dead one that its new parent has not yet collected does not."""
+def _status(process: psutil.Process) -> str:
+    """What psutil calls its state; empty where it is gone."""
     try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        return str(process.status()) if process.is_running() else ""
     except psutil.NoSuchProcess:
-        return False
+        return ""
+
+
+def adopt_orphans(adopt: bool) -> None:
+    """Whether processes below this one become its own children when their parents die, not those of init."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(adopt))
 
 
 def _signal(process: psutil.Process, act: signal.Signals) -> None:
@@ -117,18 +136,17 @@ def _signal(process: psutil.Process, act: signal.Signals) -> None:
 
 
 class Lines:
-    """Lines of a job's outputs as they come; None at least every quarter of a second, so that deadlines are seen."""
+    """Events and lines of a job's outputs as they come; None at least every quarter of a second, for deadlines."""
 
     def __init__(self, children: Children) -> None:
         self._selector = selectors.DefaultSelector()
-        self._rest: dict[int, bytes] = {}
-        self._pipes = 0
+        self._streams: dict[int, Stream] = {}
         self._gone: list[int] = []
         for pipe in (children.process.stdout, children.process.stderr):
             if pipe is not None:
                 os.set_blocking(pipe.fileno(), False)
                 self._selector.register(pipe, selectors.EVENT_READ)
-                self._pipes += 1
+                self._streams[pipe.fileno()] = Stream()
 
     def __enter__(self) -> Lines:
         return self
@@ -141,8 +159,8 @@ class Lines:
                 os.close(key.fd)
         self._selector.close()
 
-    def __iter__(self) -> Iterator[bytes | None]:
-        while self._pipes:
+    def __iter__(self) -> Iterator[dict[str, Any] | bytes | None]:
+        while self._streams:
             for key, _ in self._selector.select(_TICK_S):
                 if key.data is None:
                     yield from self._read(key.fd, key.fileobj)
@@ -164,11 +182,10 @@ class Lines:
         gone, self._gone = self._gone, []
         return gone
 
-    def _read(self, fd: int, pipe: Any) -> list[bytes]:
+    def _read(self, fd: int, pipe: Any) -> list[dict[str, Any] | bytes]:
         data = os.read(fd, _LARGEST_READ)
-        *lines, self._rest[fd] = (self._rest.get(fd, b"") + data).split(b"\n")
+        items = self._streams[fd].feed(data)
         if not data:
             self._selector.unregister(pipe)
-            self._pipes -= 1
-            lines += [self._rest.pop(fd)] if self._rest.get(fd) else []
-        return lines
+            del self._streams[fd]
+        return items

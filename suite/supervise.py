@@ -13,14 +13,15 @@ from typing import Any
 from suite.children import TERM_S, Children, Lines
 from suite.diagnosis import Seen, death, told
 from suite.watchdog import BETWEEN_S, START_S
-from suite.wire import unseal
 
 _GRACE_S = 1.5  # beyond a deadline, for the ranks to tell where they are
 _DYING_S = 5.0  # what a job may take to end after the first rank has died or raised
 _NOISE = 20
+_LONGEST_LINE = 2000
+_LAST_WORDS = 200
 _BOILERPLATE = re.compile(  # what launchers print around the one line that matters
     r"^[\s=|]*$|BAD TERMINATION|EXIT CODE|CLEANING UP|YOU CAN IGNORE|RUNNING AT|(?i:exit string)|FAQ page|PID \d+"
-    r"|This typically refers to"
+    r"|This typically refers to|^@fb "
 )
 
 
@@ -62,20 +63,20 @@ def supervise(
     with Children(command, env) as children, Lines(children) as lines:
         children.send(json.dumps(spec))
         watch = _Watch(children, lines, spec, log, start_deadline_s)
-        for line in lines:
-            if line is None:
+        for item in lines:
+            if item is None:
                 if until is not None and time.monotonic() > until and not watch.ended:
                     return Ending("ended", "the time of the whole run has passed", watch.case)
                 if ending := watch.look():
                     return ending
-            elif event := unseal(line):
-                watch.apply(event)
-                handle(event)
-                if event["event"] == "record":
-                    children.send(f"stored {event['case']}")
-                watch.allow(event)
+            elif isinstance(item, bytes):
+                watch.hear(item)
             else:
-                watch.hear(line)
+                watch.apply(item)
+                handle(item)
+                if item["event"] == "record":
+                    children.send(f"stored {item['case']}")
+                watch.allow(item)
         return watch.ending(children.wait(TERM_S))
 
 
@@ -135,9 +136,11 @@ class _Watch:
             rank.reported = False
 
     def hear(self, line: bytes) -> None:
-        """Log a line that is no event."""
+        """Log a line that is no event; of one that no one wrote to be read, such as a torn record, its beginning."""
         text = line.decode("utf-8", "replace").rstrip()
-        if text:
+        if len(text) > _LONGEST_LINE:
+            self._log(f"{text[:_LONGEST_LINE]} ... {len(text)} characters")
+        elif text:
             self._log(text)
             self._noise = [*self._noise[-_NOISE:], text]
 
@@ -161,7 +164,7 @@ class _Watch:
             return Ending("ok")
         for pid in self._lines.gone():
             self._vanished(pid)
-        last = next((text.strip() for text in reversed(self._noise) if not _BOILERPLATE.search(text)), "")
+        last = next((text.strip() for text in reversed(self._noise) if not _BOILERPLATE.search(text)), "")[:_LAST_WORDS]
         if code is not None and code < 0:
             last = f"the launcher was ended by {signal.Signals(-code).name}" + (f": {last}" if last else "")
         words = f": {last}" if last else ""

@@ -79,6 +79,7 @@ class Watchdog:
         signal.signal(signal.SIGCHLD, lambda number, at: None)
         signal.set_wakeup_fd(ring, warn_on_full_buffer=False)
         self._worker = _start([*arguments, "--page", str(self._shared), "--bell", str(ring)])
+        signal.signal(signal.SIGTERM, self._end)
         self._tell("rank", pid=os.getpid(), worker=self._worker)
 
     def watch(self) -> int:
@@ -131,7 +132,15 @@ class Watchdog:
         self._heard_bytes += len(stack)
         return frame(stack.decode("utf-8", "replace"))
 
+    def _end(self, number: int, at: object) -> NoReturn:
+        """The supervisor ends the job: so ends the worker, stopped or not, and is collected."""
+        if self._worker:
+            os.kill(self._worker, signal.SIGKILL)
+            os.waitpid(self._worker, 0)
+        os._exit(128 + number)
+
     def _ended(self, code: int) -> int:
+        self._worker = 0
         if code or self._page.stage != SHUTDOWN:
             self._tell("died", code=code, where=self._where())
             time.sleep(_FORWARDING_S)

@@ -25,3 +25,35 @@ def unseal(line: bytes) -> dict[str, Any] | None:
         return None
     event = json.loads(body)
     return event if isinstance(event, dict) else None
+
+
+class Stream:
+    """What arrives on one output: events, and lines of log.
+
+    Launchers cut a rank's long line where another rank's event falls into it. Events of other ranks begin with a new
+    line, so that the halves come as lines of their own, and are joined where the checksum says that they belong
+    together.
+    """
+
+    def __init__(self) -> None:
+        self._rest, self._torn = b"", b""
+
+    def feed(self, data: bytes) -> list[dict[str, Any] | bytes]:
+        """The events and lines that are whole with ``data``; without data, the end, what is left."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if not data:
+            lines, self._rest = [self._rest], b""
+        return [self._item(line) for line in lines if line]
+
+    def _item(self, line: bytes) -> dict[str, Any] | bytes:
+        event = unseal(line)
+        if event is not None:
+            return event
+        if line[: len(_MARK)] == _MARK[: len(line)]:
+            self._torn = line
+        elif self._torn:
+            self._torn += line
+            event = unseal(self._torn)
+            if event is not None:
+                self._torn = b""
+        return line if event is None else event

@@ -101,7 +101,7 @@ def _claim_stdout() -> Emit:
     os.dup2(2, 1)
 
     def emit(event: Mapping[str, Any]) -> None:
-        events.write(encode(event))
+        events.write(b"\n" + encode(event))  # which may come to stand inside another rank's line: see wire.Stream
         events.flush()
 
     return emit

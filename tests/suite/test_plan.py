@@ -123,6 +123,14 @@ def test_deadlines_are_beyond_estimates() -> None:
             assert case.deadline_s > 5 * estimate_s(case, LAB)
 
 
+def test_a_plan_may_set_deadlines_at_its_top_and_in_a_section() -> None:
+    text = "deadline_s = 7\n[barrier]\n[latency]\nsizes = '8'\ndeadline_s = 2.5\n[allreduce]\nsizes = '8'"
+    (job,) = plan(text, SHM).jobs
+    assert {case.benchmark: case.deadline_s for case in job.cases} == {"barrier": 7, "latency": 2.5, "allreduce": 7}
+    train = "[train]\nmodels = [{model='resnet20', batch=4, image_px=32}]\ndeadline_s = 9"
+    assert [case.deadline_s for job in plan(train, LAB).jobs for case in job.cases] == [9]
+
+
 def test_the_spec_survives_json() -> None:
     (job,) = plan("[barrier]", LAB).jobs
     data = json.loads(json.dumps(spec(job, ("m",), "small", 1)))

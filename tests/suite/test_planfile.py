@@ -52,6 +52,8 @@ def test_a_benchmark_may_have_several_sections(table: Registry) -> None:
         ("[barrier]\nranks = []", "ranks = []"),
         ("[barrier]\nbudget_s = -1", "budget_s = -1: budget_s takes seconds"),
         ("[barrier]\nbudget_s = nan", "budget_s = nan"),
+        ("[barrier]\ndeadline_s = 0", "[barrier]: deadline_s = 0: deadline_s takes seconds"),
+        ("deadline_s = 'soon'\n[barrier]", "plan x: deadline_s = 'soon': deadline_s takes seconds"),
         ("[barrier]\nbudget_s = inf", "budget_s = inf"),
         ("[barrier]\nbudget_s = 1e-9", "budget_s = 1e-09"),
         ("[barrier]\nmin_iterations = 100\nmax_iterations = 10", "min_iterations 100 is above 10"),

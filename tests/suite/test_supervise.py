@@ -97,3 +97,54 @@ def test_a_child_whose_parent_died_is_ended_too() -> None:
         "tell(event='job', pid=p.pid); time.sleep(0.5); os._exit(1)"
     )
     assert not jobs.lives(events[0]["pid"])
+
+
+RANKS = "[tell(event='rank', rank=r, host=f'h{r}', pid=1) for r in (0, 1)]; tell(event='job');"
+DIED = "tell(event='died', rank=1, host='h1', code=-9, where='the wait for the next case', case={case}); os._exit(9)"
+
+
+@pytest.mark.parametrize(("case", "lost"), [(-1, None), (1, 1)])
+def test_a_death_between_cases_is_told_and_costs_only_a_case_that_had_begun(case: int, lost: int | None) -> None:
+    ending, *_ = job(f"{RANKS} tell(event='start', case=0); record(0); {DIED.format(case=case)}")
+    said = "rank 1 on h1 was killed by SIGKILL (last in the wait for the next case)"
+    assert ending == Ending("failed", said, lost)
+
+
+def test_what_follows_the_first_death_is_not_its_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("suite.supervise._DYING_S", 0.5)
+    ending, *_ = job(
+        f"{RANKS} tell(event='start', case=0); tell(event='died', rank=1, host='h1', code=3, where='x', case=0);"
+        "tell(event='raised', rank=0, host='h0', error='reset'); tell(event='died', rank=0, host='h0', code=4, case=0);"
+        "time.sleep(600)"
+    )
+    assert ending == Ending("failed", "rank 1 on h1 exited with code 3 (last in x)", 0)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("", "rank 1 on h1 is stopped (last in here); rank 0 on h0 is in there"),
+        ("tell(event='continued', rank=1, where='here');", "rank 1 on h1 is silent; rank 0 on h0 is in there"),
+    ],
+)
+def test_a_deadline_tells_what_each_rank_has_said_of_itself(more: str, said: str) -> None:
+    ending, *_ = job(
+        f"{RANKS} tell(event='start', case=0); tell(event='stopped', rank=1, where='here'); {more}"
+        "time.sleep(0.5); tell(event='stuck', rank=0, where='there'); time.sleep(600)",
+        deadline_s=0.5,
+    )
+    assert ending == Ending("timeout", f"passed its deadline of 0.5 s: {said}", 0)
+
+
+def test_a_rank_that_never_started_is_told() -> None:
+    ending, *_ = job("tell(event='rank', rank=0, host='h0', pid=1); time.sleep(600)", start_s=0.5)
+    said = "the start passed its deadline of 0.5 s: rank 0 on h0 is silent; rank 1 has not started"
+    assert ending == Ending("timeout", said, None)
+
+
+def test_what_outlives_a_launcher_that_died_is_not_waited_for() -> None:
+    ending, *_ = job(
+        "p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'], start_new_session=True);"
+        "tell(event='job'); time.sleep(0.3); os._exit(5)"
+    )
+    assert ending == Ending("failed", "a rank ended early, with exit code 5", None)

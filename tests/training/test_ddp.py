@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+
+from tests import jobs
 
 DELAY_S = 0.05
 TINY = {"model": "resnet20", "batch": 4, "image_px": 16}
@@ -37,38 +34,16 @@ TIMEOUT_S = 100
 
 def launch(requests: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What rank 0 of two prints; the job is ended with all its processes where it takes too long."""
-    mpiexec = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-    if mpiexec is None:
-        pytest.skip("no mpiexec")
     recipe = {
         "MPIR_CVAR_CH4_NETMOD": "ofi",
         "FI_PROVIDER": "tcp",
         "FI_TCP_IFACE": "lo",
         "GLOO_SOCKET_IFNAME": "lo",
     }
-    driver = [
-        sys.executable,
-        "-m",
-        "mpi4py",
-        str(Path(__file__).with_name("ddp_job.py")),
-        json.dumps(requests),
-    ]
-    job = subprocess.Popen(
-        [mpiexec, "-n", "2", *driver],
-        env={**os.environ, **recipe, "MPIEXEC_TIMEOUT": str(TIMEOUT_S)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        out, err = job.communicate(timeout=TIMEOUT_S + 10)
-    except subprocess.TimeoutExpired:
-        os.killpg(job.pid, signal.SIGKILL)
-        job.communicate()
-        raise
-    assert job.returncode == 0, err
-    lines: list[dict[str, Any]] = json.loads(out)
+    program = ("-m", "mpi4py", str(Path(__file__).with_name("ddp_job.py")), json.dumps(requests))
+    job = jobs.mpi(2, *program, timeout_s=TIMEOUT_S, env=recipe)
+    assert job.code == 0, job.err
+    lines: list[dict[str, Any]] = json.loads(job.out)
     return lines
 
 
