@@ -16,6 +16,7 @@ from suite.watchdog import BETWEEN_S, START_S
 
 _GRACE_S = 1.5  # beyond a deadline, for the ranks to tell where they are
 _DYING_S = 5.0  # what a job may take to end after the first rank has died or raised
+_ABORTING_S = 0.25  # within it, no rank that raises has yet ended the others
 _NOISE = 20
 _LONGEST_LINE = 2000
 _LAST_WORDS = 200
@@ -99,6 +100,7 @@ class _Watch:
         self._ranks: dict[int, _Rank] = {}
         self._described, self._stored = False, 0
         self._fault, self._dead = "", -1
+        self._raised_at = 0.0
         self._noise: list[str] = []
         self._limit_s = start_deadline_s
         self._deadline = time.monotonic() + start_deadline_s
@@ -186,18 +188,27 @@ class _Watch:
 
     def _first_fault(self, text: str) -> None:
         if not self._fault:
-            self._fault = text
+            self._fault, self._raised_at = text, time.monotonic()
         self._hurry(_DYING_S)
 
     def _died(self, event: Mapping[str, Any]) -> None:
-        """A rank's end. What killed its watchdog with it has been told before, in fewer words."""
-        if self.ended or (self._fault and self._dead != event["rank"]):
+        """A rank's end. What killed its watchdog with it has been told before, in fewer words.
+
+        A rank that is killed makes others raise, and they may be quicker to tell: its death is the cause.
+        """
+        known = self._fault and self._dead != event["rank"]
+        if self.ended or (known and not self._the_cause(event)):
             return
-        if not self._fault or self._dead == event["rank"]:
-            self._fault, self._dead = death(event), event["rank"]
+        self._fault = death(event) + (f"; then {self._fault[:_LAST_WORDS]}" if known else "")
+        self._dead = event["rank"]
         if self.case is None and event.get("case") == self._stored:
             self.case = self._stored  # it had begun before rank 0 could tell
         self._hurry(_DYING_S)
+
+    def _the_cause(self, death: Mapping[str, Any]) -> bool:
+        """Whether a rank was killed before one that raised could have ended it."""
+        soon = self._dead < 0 and time.monotonic() - self._raised_at < _ABORTING_S
+        return soon and (death.get("code") or 0) < 0
 
     def _vanished(self, pid: int) -> None:
         """A watchdog has ended: after its rank's ``died``, at the job's end, or because it was killed itself."""

@@ -113,10 +113,10 @@ def _lines(folder: Path) -> list[bytes]:
 
 
 def _told(folder: Path) -> list[dict[str, Any]]:
-    """The jobs that did not end well, as the run tells of them."""
+    """The jobs that did not end well, as the run tells of them; while one is on, it counts as lost."""
     path = folder / "run.json"
     jobs = json.loads(path.read_text())["jobs"] if path.exists() else []
-    return [job for job in jobs if job.get("status") != "ok"]
+    return [job for job in jobs if job.get("status") not in ("ok", "lost")]
 
 
 def _planned(folder: Path) -> int:

@@ -71,6 +71,23 @@ def test_a_raising_rank_is_named() -> None:
     assert ending == Ending("failed", "rank 1 on h1 raised ValueError: x", 0)
 
 
+@pytest.mark.parametrize(
+    ("pause_s", "code", "said"),
+    [
+        (0.0, -9, "rank 0 on h0 was killed by SIGKILL; then rank 1 on h1 raised LoopError: x"),
+        (0.6, -9, "rank 1 on h1 raised LoopError: x"),  # by the launcher, which rank 1 had asked to end the job
+        (0.0, 4, "rank 1 on h1 raised LoopError: x"),
+    ],
+)
+def test_a_killed_rank_is_the_cause_of_what_others_raise(pause_s: float, code: int, said: str) -> None:
+    ending, _, _ = job(
+        "tell(event='job'); tell(event='start', case=0);"
+        "tell(event='raised', rank=1, host='h1', error='LoopError: x');"
+        f"time.sleep({pause_s}); tell(event='died', rank=0, host='h0', case=0, code={code}, where=''); os._exit(4)"
+    )
+    assert ending == Ending("failed", said, 0)
+
+
 def test_a_shutdown_that_hangs_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("suite.supervise.BETWEEN_S", 0.5)
     ending, _, log = job("tell(event='job'); tell(event='end'); time.sleep(600)")
