@@ -21,7 +21,7 @@ from microbench.dtypes import DTYPES, DType, counted, dtype, elements, mpi_type
 from microbench.engine import CallSpec
 from microbench.job import Job
 from microbench.measure import measure
-from microbench.outcome import outcome, rate_metric, skew_metrics, time_metrics
+from microbench.outcome import fastest, outcome, rate_metric, skew_metrics, time_metrics
 from microbench.registry import Benchmark
 from microbench.sync import choose
 
@@ -142,7 +142,7 @@ def run(job: Job, case: Case, row: Collective) -> Outcome:
         payload = (case.nbytes or 0) * row.busbw_factor(job.size)
         metrics["busbw"] = rate_metric(payload, got, why_none)
     if job.size > 1:
-        metrics |= skew_metrics(got)
+        metrics |= {"time_fastest": fastest(got), **skew_metrics(got)}
     return outcome(got, metrics, validation, tuple(range(job.size)))
 
 

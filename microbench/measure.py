@@ -139,7 +139,8 @@ def measure(
     reason, lead_in = _sample(job, case, loop, rule, sampled, drift, started)
     method = {
         "sync": sync.name, **sync.method(), "warmup_iterations": warmup.shape[-1], "steady": steady,
-        "stop_reason": reason, "clock": "CLOCK_MONOTONIC", "pages": job.pages, "batched": loop.batched,
+        "stop_reason": reason, "clock": "CLOCK_MONOTONIC", **job.timer.method(),
+        "pages": job.pages, "batched": loop.batched,
         "buffers": "send and receive apart, page-aligned, written before",
         "measuring_s": round(time.monotonic() - started, 6),
     }  # fmt: skip
@@ -165,6 +166,12 @@ def _warm_up(job: Job, case: Case, loop: Loop, headline: Headline) -> tuple[Loop
     if batched > 1:
         loop = Loop(job, loop.body, loop.sync, batched)
         blocks = [loop.block(_WARM_UP_STEP)]
+
+    def again() -> Times:
+        blocks.append(loop.block(2 * _FEWEST))
+        return blocks[-1].margins
+
+    loop.sync.widen(blocks[-1].margins, again)
     while True:
         times = np.concatenate([block.durations for block in blocks], axis=1)
         found = steady_from(headline(times.astype(float))) if job.rank == 0 else None

@@ -32,6 +32,12 @@ def rate_metric(payload_bytes: float, got: Measured, why_none: str) -> Metric:
     return metric(median(got).map(payload_bytes, -1), "bytes/s", "higher")
 
 
+def fastest(got: Measured) -> Metric:
+    """Per iteration the shortest local duration of any rank, in s, in the median: how little some of them waited."""
+    shortest = got.times[:, got.valid].min(axis=0) * _NS / got.batched
+    return metric(quantile(shortest, series=True), "s", "none")
+
+
 def skew_metrics(got: Measured) -> dict[str, Metric]:
     """What takes one clock for all ranks: make-span, last exit, entry skew, in s, or why there is none of them.
 

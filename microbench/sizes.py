@@ -11,8 +11,9 @@ import re
 from fabrics.errors import UserError
 
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30}
-_SIZE = re.compile(r"(\d+)(?:([kmg])?(?:i?b)?)", re.IGNORECASE)
+_SIZE = re.compile(r"([0-9]+)(?:([kmg])(?:i?b)?|b)?", re.IGNORECASE | re.ASCII)
 _LARGEST = 2**50
+_MOST_DIGITS = 16  # of 2^50; int() refuses thousands of them
 ALLOWED = "such as 8, 64K, 1MiB, a range by doubling such as 8:4M, or a list 1,3,1000"
 
 
@@ -20,11 +21,15 @@ def parse_size(token: str) -> int:
     """Bytes of one size token; UserError names it when it is malformed or beyond 1 PiB."""
     match = _SIZE.fullmatch(token)
     if match is None:
-        raise UserError(f"malformed size {token!r}: allowed are sizes {ALLOWED}")
-    nbytes = int(match[1]) << _UNITS[(match[2] or "").lower()]
-    if nbytes > _LARGEST:
-        raise UserError(f"size {token!r} is beyond 1 PiB")
+        raise UserError(f"malformed size {_shown(token)}: allowed are sizes {ALLOWED}")
+    digits = match[1].lstrip("0") or "0"
+    if len(digits) > _MOST_DIGITS or (nbytes := int(digits) << _UNITS[(match[2] or "").lower()]) > _LARGEST:
+        raise UserError(f"size {_shown(token)} is beyond 1 PiB")
     return nbytes
+
+
+def _shown(token: str) -> str:
+    return repr(token if len(token) <= 40 else f"{token[:37]}...")
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:

@@ -30,8 +30,10 @@ _TAG = 54
 _BROADCASTS, _SLACK = 10, 3.0
 _TRIALS, _MOST_DOUBLINGS, _ENOUGH = 40, 8, 0.95
 _LONGEST_SLACK_NS = 20_000_000
+_MOST_WIDENINGS, _MOST_AT_ONCE = 5, 8
 
 Run = Callable[[int], NDArray[np.int64]]
+Again = Callable[[], NDArray[np.int64]]
 
 
 class Sync(ABC):
@@ -48,6 +50,12 @@ class Sync(ABC):
         """Tune, all ranks together. ``run(n)`` runs n iterations of a program that begins with these calls.
 
         The calls alone will do, and cost little. Its columns are in ns, of shape (n, columns and more).
+        """
+
+    def widen(self, margins: NDArray[np.int64], again: Again) -> None:  # noqa: B027 - most have nothing to do
+        """Tune again, all ranks together, by what a warm-up block showed; ``again`` runs another one.
+
+        Margins are in ns, of shape (ranks, n) on rank 0, how early each rank was with the operation between starts.
         """
 
     def before_block(self) -> None:  # noqa: B027 - most have nothing to do
@@ -115,7 +123,7 @@ class RoundTime(Sync):
         self._at = allocate(8).view("i8")
         self._clock = clocks.model.words()
         self._slack_ns = np.zeros(1, "i8")
-        self._doublings, self._trial_valid = 0, 0.0
+        self._doublings, self._widenings, self._trial_valid = 0, 0, 0.0
 
     def calls(self) -> list[CallSpec]:
         """Barrier, deadline on rank 0, its broadcast, the wait."""
@@ -139,6 +147,22 @@ class RoundTime(Sync):
             if self._trial_valid >= _ENOUGH or self._slack_ns[0] == _LONGEST_SLACK_NS:
                 return
 
+    def widen(self, margins: NDArray[np.int64], again: Again) -> None:
+        """Add three times the usual lateness, where ranks are late after the operation: a large one cools the caches.
+
+        Settling saw the calls alone. At most eight times the slack at once: a rank that did not run is no measure.
+        """
+        if margins.shape[1] < 2:  # nothing ran before it
+            margins = again()
+        for self._widenings in range(_MOST_WIDENINGS + 1):
+            early_ns = int(self._job.decide(_usual(margins) if self._job.rank == 0 else 0))
+            if early_ns > 0 or self._slack_ns[0] == _LONGEST_SLACK_NS or self._widenings == _MOST_WIDENINGS:
+                return
+            slack_ns = int(self._slack_ns[0])
+            wider_ns = min(slack_ns + round(_SLACK * (1 - early_ns)), _MOST_AT_ONCE * slack_ns)
+            self._slack_ns[0] = min(wider_ns, _LONGEST_SLACK_NS)
+            margins = again()
+
     @cached_property
     def _broadcast_ns(self) -> float:
         """What a broadcast usually takes on the slowest rank; measured once, by all ranks together."""
@@ -157,10 +181,11 @@ class RoundTime(Sync):
         self._clock[:] = self._clocks.model.words()
 
     def method(self) -> dict[str, Any]:
-        """The slack in s, how often it was doubled, and the share of trials that were valid with it."""
+        """The slack in s, how often it was doubled and then widened, and the share of trials valid with the doubled."""
         return {
             "slack_s": float(self._slack_ns[0]) * 1e-9,
             "slack_doublings": self._doublings,
+            "slack_widenings": self._widenings,
             "trial_valid": self._trial_valid,
         }
 
@@ -168,6 +193,11 @@ class RoundTime(Sync):
 def valid(margins: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which iterations started in time: every rank was early. ``margins`` in ns, of shape (ranks, n)."""
     return np.asarray((margins > 0).all(axis=0))
+
+
+def _usual(margins: NDArray[np.int64]) -> int:
+    """The median of the latest rank's margin in ns, of the iterations that follow another one in their block."""
+    return int(np.median(margins[:, 1:].min(axis=0)))
 
 
 def choose(job: Job, name: str = "auto") -> Sync:

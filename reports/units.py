@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 BITS = 8
 _BINARY = (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10))
-_DECIMAL = (("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
+_DECIMAL = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Unit:
 US = Unit("us", 1e6)
 MS = Unit("ms", 1e3)
 MB_PER_S = Unit("MB/s", 1e-6, 3)
+MIB_PER_S = Unit("MiB/s", 2.0**-20, 3)
 GBIT_PER_S = Unit("Gbit/s", BITS * 1e-9, 3)
 PERCENT = Unit("%", 100, 1)
 PLAIN = Unit("", 1, 2)
@@ -42,12 +44,14 @@ PER_S = Unit("images/s", 1)
 
 GBIT_SHORT = Unit("Gbit/s", BITS * 1e-9)
 
-_BASE = {"s": US, "bytes/s": MB_PER_S, "images/s": PER_S}
+BYTE_RATES: Mapping[str, Unit] = MappingProxyType({"decimal": MB_PER_S, "binary": MIB_PER_S})
+
+_BASE = {"s": US, "images/s": PER_S}
 
 
-def unit_for(base: str) -> Unit:
-    """The unit in which a base unit is printed where no chapter chose another."""
-    return _BASE.get(base, Unit(base, 1))
+def unit_for(base: str, byte_rate: Unit = MB_PER_S) -> Unit:
+    """The unit in which a base unit is printed where no chapter chose another; ``byte_rate`` is that of bytes/s."""
+    return byte_rate if base == "bytes/s" else _BASE.get(base, Unit(base, 1))
 
 
 def time_unit(seconds: float) -> Unit:

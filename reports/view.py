@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
-from microbench.record import Record
+from microbench.record import Metric, Record
 from reports.load import RunData, mapping
 from reports.summary import Summary, newest, summarise
-from reports.units import BITS
+from reports.units import BITS, MB_PER_S, Unit
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
@@ -19,6 +19,7 @@ Key = TypeVar("Key", bound=Hashable)
 POINT_TO_POINT = ("latency", "bandwidth", "bibw")
 TRAINING = "train"
 OFFLOAD = "offload_"
+MEMORY_BYTES_PER_S = 10e12  # of a host: the fastest accelerator's HBM has 8 TB/s, the DDR5 of two sockets below 2 TB/s
 
 
 @dataclass(frozen=True)
@@ -42,10 +43,11 @@ class Chapter:
 
 @dataclass(frozen=True)
 class View:
-    """A run with its summaries; made once, read by all chapters."""
+    """A run with its summaries, and the unit in which rates in bytes are printed; made once, read by all chapters."""
 
     data: RunData
     summaries: tuple[Summary, ...]
+    byte_rate: Unit = MB_PER_S
 
     @cached_property
     def records(self) -> tuple[Record, ...]:
@@ -126,9 +128,9 @@ class View:
         return f"Nothing to show: no such case has numbers ({counts}); chapter 8 has the reasons."
 
 
-def view(data: RunData) -> View:
+def view(data: RunData, byte_rate: Unit = MB_PER_S) -> View:
     """The run with its summaries."""
-    return View(data, summarise(data.records))
+    return View(data, summarise(data.records), byte_rate)
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
@@ -146,9 +148,9 @@ def setup(s: Summary) -> tuple[str | int, ...]:
 
 
 def setup_text(s: Summary) -> str:
-    """The setup in words: ``2 ranks, pure recipe, mpi, float32``."""
-    parts = (f"{s.ranks} ranks" if s.ranks != 1 else "1 rank", s.recipe and f"{s.recipe} recipe", s.backend,
-             s.algorithm and f"{s.algorithm} algorithm", s.mode, s.dtype,
+    """The setup in words: ``uni, 2 ranks, pure recipe, mpi, int8``."""
+    parts = (s.direction, f"{s.ranks} ranks" if s.ranks != 1 else "1 rank", s.recipe and f"{s.recipe} recipe",
+             s.backend, s.algorithm and f"{s.algorithm} algorithm", s.mode, s.dtype,
              "" if s.device == "cpu" else s.device)  # fmt: skip
     return ", ".join(part for part in parts if part)
 
@@ -160,6 +162,15 @@ def above_declared(v: View, s: Summary) -> bool:
     return declared is not None and any(x * BITS > declared * ways(s) for x in rates)
 
 
+def impossible(metrics: Mapping[str, Metric], hosts: Sequence[str]) -> tuple[str, ...]:
+    """The names of rates that no memory could carry: they tell a wrong unit or a clock that is broken, not a fabric.
+
+    All bytes of a message are read from some memory once at least.
+    """
+    most = MEMORY_BYTES_PER_S * max(1, len(set(hosts)))
+    return tuple(name for name, m in metrics.items() if m.unit == "bytes/s" and m.value is not None and m.value > most)
+
+
 def ways(s: Summary) -> int:
     """2 where both directions are counted, else 1."""
     return 2 if s.direction == "bi" or s.benchmark == "bibw" else 1
@@ -169,7 +180,7 @@ def marks(v: View, s: Summary) -> str:
     """What must be read beside the numbers."""
     named = (("EMULATED", s.emulated or s.fabric in v.emulated), ("unproved", s.proof == "unknown"),
              ("DISPROVED", s.proof == "disproved"), ("oversubscribed", s.oversubscribed),
-             ("> declared rate", above_declared(v, s)),
+             ("> declared rate", above_declared(v, s)), ("> any memory", bool(impossible(s.metrics, s.hosts))),
              (f"{s.ranks_per_host} ranks a host", s.ranks_per_host > 1 and len(set(s.hosts)) > 1))  # fmt: skip
     return ", ".join(name for name, given in named if given)
 

@@ -7,6 +7,8 @@ import math
 import re
 from pathlib import Path
 
+from reports.units import BYTE_RATES
+
 LONGEST_S = 86400.0
 
 
@@ -47,6 +49,14 @@ def share(text: str) -> float:
     if not 0 <= value < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a part from 0 up to 1, such as 0.01")
     return value
+
+
+def add_units(parser: argparse.ArgumentParser) -> None:
+    """Add ``--units``, in which text prints rates; what programs read stays in base units."""
+    parser.add_argument(
+        "--units", choices=list(BYTE_RATES), default="decimal",
+        help="rates in MB/s = 1e6 B/s or MiB/s = 2^20 B/s (default decimal); JSON and CSV stay in B/s",
+    )  # fmt: skip
 
 
 def folder(text: str) -> Path:

@@ -13,6 +13,7 @@ from typing import NoReturn
 
 from fabrics.errors import CannotRun, UserError
 from microbench import mpi
+from suite import together
 
 EXIT_CODES = (
     "exit codes: 0 all ran, 2 usage, 4 something could not run, timed out, came back wrong or took another way,"
@@ -27,9 +28,8 @@ class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one line."""
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong and where help is, and exit with 2; in a job of many ranks the first one speaks."""
-        tell = mpi.launched_rank() == 0
-        self.exit(UserError.exit_code, f"{self.prog}: {message} (see {self.prog} --help)\n" if tell else None)
+        """Raise UserError: what is wrong, and where help is."""
+        raise UserError(f"{message} (see {self.prog} --help)")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -57,7 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = int(args.run(args))
         sys.stdout.flush()
     except (UserError, CannotRun) as error:
-        return _told(str(error), error.exit_code)
+        fault = together.known(error) if _in_a_job(argv) else error
+        return _told(str(fault), fault.exit_code)
     except KeyboardInterrupt as error:
         return _told(str(error) or "interrupted", INTERRUPTED)
     except BrokenPipeError:  # the reader of our output left, as `head` does
@@ -76,6 +77,11 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     except SystemExit:
         sys.stdout.flush()  # help that cannot be written is an error, not silence
         raise
+
+
+def _in_a_job(argv: Sequence[str] | None) -> bool:
+    """Whether this is the one command whose ranks start MPI and wait there for each other."""
+    return list(sys.argv[1:] if argv is None else argv)[:1] == ["bench"]
 
 
 def _told(message: str, code: int) -> int:

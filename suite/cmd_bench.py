@@ -19,7 +19,8 @@ from microbench.dtypes import DTYPES, dtype, elements
 from microbench.job import Job
 from microbench.record import Record
 from microbench.sizes import parse_sizes
-from suite import arguments, benchtable, session
+from reports.units import BYTE_RATES, Unit
+from suite import arguments, benchtable, session, together
 
 _FABRIC = "as launched"
 _SIZES = "8:4M"
@@ -52,6 +53,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--thread-level", choices=mpi.THREAD_LEVELS, default="single", help="default: single")
     parser.add_argument("--pages", choices=PAGE_POLICIES, default="small", help="page policy (default: small)")
+    arguments.add_units(parser)
     parser.add_argument("--json", action="store_true", help="one record a line instead of a table")
     parser.add_argument("--module", action="append", default=[], help=argparse.SUPPRESS)
     parser.set_defaults(run=run)
@@ -70,6 +72,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     cases = _cases(args, table)
     MPI = mpi.start(args.thread_level)  # noqa: N806 - the module's own name
+    together.agree(MPI)  # a mistake that a rank has found before this comes here by way of the command's main
     return _measure(MPI, cases, table, args)
 
 
@@ -113,9 +116,9 @@ def _measure(MPI: ModuleType, cases: Sequence[Case], table: registry.Registry, a
     try:
         job = session.open_job(MPI, Fabric(_FABRIC, "shm", ()), pages=args.pages)
         return _rows(job, cases, table, args)
-    except (UserError, CannotRun):  # raised by every rank alike
-        raise
     except Exception as error:
+        if isinstance(error, UserError | CannotRun) and together.all_come(MPI):  # raised by every rank alike
+            raise
         if isinstance(error, OSError) and MPI.COMM_WORLD.Get_size() == 1:
             raise  # nobody waits for this rank
         session.abort(MPI, error)
@@ -131,16 +134,20 @@ def _rows(job: Job, cases: Sequence[Case], table: registry.Registry, args: argpa
         outcome = session.run_case(job, case, table)
         if job.rank == 0:
             record = session.compose(job, case, outcome, proof, level)
+            first_told = record.status == "ok" and "ok" not in statuses
             statuses.add(record.status)
-            _print(record, number == 0, args.json)
+            _print(record, number == 0, first_told, None if args.json else BYTE_RATES[args.units])
     return int(job.decide(0 if "ok" in statuses and "invalid" not in statuses else CannotRun.exit_code))
 
 
-def _print(record: Record, first: bool, as_json: bool) -> None:
-    if as_json:
+def _print(record: Record, first: bool, first_told: bool, byte_rate: Unit | None) -> None:
+    """A line of JSON, or without it a row, under a title and, before the first that has a result, the headings."""
+    if byte_rate is None:
         print(record.to_json())
     else:
         if first:
-            print(benchtable.header(record))
-        print(benchtable.row(record))
+            print(benchtable.title(record))
+        if first_told:
+            print(benchtable.columns(record, byte_rate))
+        print(benchtable.row(record, byte_rate))
     sys.stdout.flush()

@@ -9,6 +9,7 @@ from pathlib import Path
 from fabrics.errors import UserError
 from reports.load import NotARun
 from reports.render import FORMATS, render
+from suite import arguments
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -21,13 +22,14 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("directory", type=Path, metavar="DIR", help="the run's folder")
     parser.add_argument("--format", choices=FORMATS, default="text", help="default: text")
+    arguments.add_units(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the report."""
     try:
-        text = render(args.directory, args.format)
+        text = render(args.directory, args.format, args.units)
     except NotARun as error:
         raise UserError(str(error)) from None
     sys.stdout.write(text)

@@ -72,6 +72,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         help="go on with the run in DIR: with the same options and the same environment, only what is missing",
     )
     parser.add_argument("--lab", metavar="NAME", help=f"a lab that is up (default {LabConfig.name}, if it is)")
+    arguments.add_units(parser)
     parser.add_argument("--module", action="append", default=[], help=argparse.SUPPRESS)
     parser.set_defaults(run=run)
 
@@ -100,9 +101,9 @@ def run(args: argparse.Namespace) -> int:
         with RunFolder(folder_path, args.resume) as folder:
             job = Run(folder, plan, fabrics, launcher, library, modules, lab, args.pages, args.seed, others)
             if args.resume and not job.go_on():
-                return _nothing_missing(job, folder)
+                return _nothing_missing(job, folder, args.units)
             _tell(budget.check_space(job.todo.jobs, folder.directory), *budget.told(plan))
-            code = _execute(job, folder)
+            code = _execute(job, folder, args.units)
     _tell(f"the run is in {folder_path}")
     return code
 
@@ -128,25 +129,25 @@ def _tell(*texts: str) -> None:
         print(f"fabricbench: {text}", file=sys.stderr)
 
 
-def _nothing_missing(job: Run, folder: RunFolder) -> int:
+def _nothing_missing(job: Run, folder: RunFolder, units: str) -> int:
     """The report again."""
-    sys.stdout.write(render(folder.directory, "text"))
+    sys.stdout.write(render(folder.directory, "text", units))
     _tell(f"nothing is missing of the run in {folder.directory}")
     return job.code
 
 
-def _execute(job: Run, folder: RunFolder) -> int:
+def _execute(job: Run, folder: RunFolder, units: str) -> int:
     """Measure and report; an interrupted run has a report too, in its folder."""
     try:
         code = job.execute()
     except KeyboardInterrupt:
-        folder.write_report(render(folder.directory, "text"))
+        folder.write_report(render(folder.directory, "text", units))
         raise KeyboardInterrupt(f"interrupted: what was measured is in {folder.directory}") from None
     except OSError as error:
         raise CannotRun(
             f"the run in {folder.directory} ended: cannot write: {error.strerror}; what was stored is kept"
         ) from None
-    text = render(folder.directory, "text")
+    text = render(folder.directory, "text", units)
     folder.write_report(text)
     sys.stdout.write(text)
     return code

@@ -62,11 +62,14 @@ def run_case(job: Job, case: Case, registry: Registry) -> Outcome:
 
 
 def _too_large(job: Job, case: Case) -> str:
-    """Why the case does not fit into the memory of the fullest host, or nothing; the same on every rank."""
+    """Why the case does not fit into the fullest host or the tightest limit, or nothing; the same on every rank."""
     if not case.nbytes:
         return ""
-    least = -job.max(-float(memory.available_bytes()))
-    return memory.shortage(case.nbytes, job.hosts, job.fabric.emulated, int(least))
+    left, limit = memory.available_bytes(), memory.allowed_bytes()
+    rows = job.comm.allgather((left, limit))
+    limits = [allowed for _, allowed in rows if allowed is not None]
+    least = min(available for available, _ in rows)
+    return memory.shortage(case.nbytes, job.hosts, job.fabric.emulated, least, min(limits, default=None))
 
 
 def compose(job: Job, case: Case, outcome: Outcome, proof: Proof, thread_level: str) -> Record:
@@ -143,5 +146,6 @@ def abort(MPI: ModuleType, error: BaseException) -> NoReturn:  # noqa: N803 - th
         print("\n".join(_last_words(rank, error)), file=sys.stderr, flush=True)
     leftovers.remove_own()
     time.sleep(_FORWARDING_S)  # a launcher that ends a job drops what it has not yet read of its output
-    MPI.COMM_WORLD.Abort(ABORT_CODE)
-    os._exit(ABORT_CODE)  # where the library lets an aborted rank return
+    code = getattr(error, "exit_code", ABORT_CODE)
+    MPI.COMM_WORLD.Abort(code)
+    os._exit(code)  # where the library lets an aborted rank return

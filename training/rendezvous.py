@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -22,16 +23,21 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_S = 30.0
 
 _DEVICE_VARIABLE = "GLOO_SOCKET_IFNAME"
+_CAME, _VERDICT, _WHOLE = "fabricbench/came", "fabricbench/verdict", "whole"
+_LOOK_S, _GRACE_S = 0.02, 5.0
 
 
 @contextmanager
 def process_group(job: Job, timeout_s: float) -> Iterator[None]:
     """The default group of torch over gloo, of ``job.comm``'s ranks; it is destroyed in any case.
 
-    ``timeout_s`` bounds each collective. Raises CannotRun on every rank where one cannot join.
+    ``timeout_s`` bounds each collective. Raises CannotRun on every rank where one cannot join or does not come.
     """
     devices = _devices(job)
-    store = _store(job.comm, devices, min(CONNECT_TIMEOUT_S, timeout_s))
+    connect_s = min(CONNECT_TIMEOUT_S, timeout_s)
+    store = _store(job.comm, devices, connect_s)
+    if fault := census(store, job.rank, job.size, connect_s):
+        raise CannotRun(f"train: {fault}")
     try:
         raise_together(job.comm, _join(job, store, timeout_s))
         yield
@@ -89,6 +95,63 @@ def _store(comm: Intracomm, devices: tuple[str, ...], timeout_s: float) -> TCPSt
     raise_together(comm, fault)
     assert store is not None  # noqa: S101 - else the line above has raised
     return store
+
+
+def census(store: TCPStore, rank: int, size: int, timeout_s: float) -> str:
+    """What is wrong with who came to the store, or nothing: an absent rank, a surplus one, or one that came twice.
+
+    Rank 0 judges, within ``timeout_s`` or as soon as it can, and all who came are told the same: it takes no word of
+    those who did not. Who comes after the verdict learns it alone.
+    """
+    store.append(_CAME, f"{rank} ")  # type: ignore[attr-defined]  # public, but not in torch's stubs
+    if rank == 0:
+        store.set(_VERDICT, _judged(store, size, timeout_s) or _WHOLE)
+    try:
+        store.wait([_VERDICT], timedelta(seconds=timeout_s + _GRACE_S))
+    except RuntimeError:
+        return f"expected {count(size)}: rank 0 did not say within {timeout_s + _GRACE_S:g} s who came"
+    came = _came(store)
+    late = misfits(came, size) if came.count(rank) > 1 or rank >= size else ""
+    verdict = store.get(_VERDICT).decode()
+    return late if verdict == _WHOLE else verdict
+
+
+def _judged(store: TCPStore, size: int, timeout_s: float) -> str:
+    until = time.monotonic() + timeout_s
+    while True:
+        came = _came(store)
+        if fault := misfits(came, size):
+            return fault
+        absent = sorted(set(range(size)) - set(came))
+        if not absent:
+            return ""
+        if time.monotonic() > until:
+            who = f"{'rank' if len(absent) == 1 else 'ranks'} {_list(absent)}"
+            return f"expected {count(size)}, seen {_list(came)} within {timeout_s:g} s: {who} did not come"
+        time.sleep(_LOOK_S)
+
+
+def misfits(came: Sequence[int], size: int) -> str:
+    """Which of the ranks that came have no place among ``size``, or have one that another took; or nothing."""
+    surplus = sorted({rank for rank in came if rank >= size})
+    double = sorted({rank for rank in came if came.count(rank) > 1})
+    seen = f"expected {count(size)}, seen {_list(came)}"
+    if double:
+        return f"{seen}: {_list(double)} came more than once"
+    return f"{seen}: {_list(surplus)} too many" if surplus else ""
+
+
+def _came(store: TCPStore) -> list[int]:
+    return sorted(int(text) for text in store.get(_CAME).decode().split())
+
+
+def count(size: int) -> str:
+    """``rank 0 alone``, or ``ranks 0 to 3``."""
+    return "rank 0 alone" if size == 1 else f"ranks 0 to {size - 1}"
+
+
+def _list(ranks: Sequence[int]) -> str:
+    return ", ".join(map(str, ranks))
 
 
 def _join(job: Job, store: TCPStore, timeout_s: float) -> str:

@@ -20,6 +20,7 @@ from microbench.stats.compare import (
 from microbench.stats.dependence import autocorrelation, block_medians, effective_n
 from microbench.stats.describe import geometric_mean, metric, tukey_counts
 from microbench.stats.quantiles import LEVEL, Interval, binomial_pmf, order_ranks, quantile, samples_needed
+from microbench.stats.rates import aggregate_rate
 from microbench.stats.stopping import FIRST_LOOK, Rule, look_level, looks, relative_half_width
 from microbench.stats.warmup import steady_from
 
@@ -36,6 +37,7 @@ __all__ = [
     "Rule",
     "Verdict",
     "a12",
+    "aggregate_rate",
     "autocorrelation",
     "benjamini_hochberg",
     "binomial_pmf",

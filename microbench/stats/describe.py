@@ -18,7 +18,7 @@ def metric(interval: Interval, unit: str, better: Better = "lower", q: float = 0
     if batched > 1 and q != 0.5:
         return Metric(None, unit, interval.n, better=better, note=f"batched {batched}: a mean has no tail")
     fewer = f" (as {interval.effective_n})" if interval.effective_n not in (0, interval.n) else ""
-    note = "" if interval.low is not None else f"n={interval.n}{fewer} < {samples_needed(q)}"
+    note = "" if interval.low is not None else f"n={interval.n}{fewer} < {samples_needed(q, interval.level)}"
     value = interval.value if interval.low is not None or q == 0.5 else None
     return Metric(value, unit, interval.n, interval.low, interval.high, better, "measured", note)
 

@@ -20,19 +20,20 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Interval:
-    """A point estimate with its two-sided interval; the ends are None where n is too small for one."""
+    """A point estimate with its two-sided interval at ``level``; the ends are None where n is too small for one."""
 
     value: float
     low: float | None
     high: float | None
     n: int
     effective_n: int = 0
+    level: float = LEVEL
 
     def map(self, f: float, power: int = 1) -> Interval:
         """The interval of ``f * x**power``; a negative power swaps the ends."""
         first, last = (None if end is None else f * end**power for end in (self.low, self.high))
         low, high = (first, last) if power > 0 else (last, first)
-        return Interval(f * self.value**power, low, high, self.n, self.effective_n)
+        return Interval(f * self.value**power, low, high, self.n, self.effective_n, self.level)
 
 
 @lru_cache(maxsize=512)
@@ -74,10 +75,10 @@ def quantile(samples: ArrayLike, q: float = 0.5, level: float = LEVEL, series: b
     ranks = order_ranks(n, q, level)
     value = float(np.quantile(x, q))
     if ranks is None:
-        return Interval(value, None, None, x.size, n)
+        return Interval(value, None, None, x.size, n, level)
     low = math.floor((ranks[0] - 1) * x.size / n)
     high = math.ceil(ranks[1] * x.size / n) - 1
-    return Interval(value, float(x[low]), float(x[high]), x.size, n)
+    return Interval(value, float(x[low]), float(x[high]), x.size, n, level)
 
 
 @lru_cache(maxsize=64)

@@ -7,7 +7,7 @@ from statistics import median
 
 from reports import cells, tables
 from reports.summary import Summary
-from reports.units import MB_PER_S, PERCENT, US, Unit, count, size, time_unit, unit_for
+from reports.units import PERCENT, US, Unit, count, size, time_unit, unit_for
 from reports.view import OFFLOAD, POINT_TO_POINT, TRAINING, Chapter, Finding, View, grouped, marks, number, setup
 
 TITLE = "Allreduce and other collectives"
@@ -34,10 +34,11 @@ def benchmarks(v: View) -> list[str]:
 
 
 def _timed(v: View, group: Sequence[Summary]) -> str:
+    rated = any("busbw" in s.metrics for s in group)
     columns = [
         tables.Column("fabric", cells.fabric, "left"), *cells.interval_columns(group, "time", US, "time"),
         cells.spread("time"), tables.Column("p99 us (upper)", cells.upper("time_p99", US)),
-        tables.Column("busbw MB/s", _busbw if any("busbw" in s.metrics for s in group) else lambda _: ""),
+        tables.Column(f"busbw {v.byte_rate.name}", cells.value("busbw", v.byte_rate) if rated else lambda _: ""),
         tables.Column("n", cells.samples("time")), cells.against(v, group, "time"), cells.notes(v),
     ]  # fmt: skip
     title = f"{group[0].benchmark.replace('_', ' ').capitalize()}, time of the slowest rank"
@@ -75,16 +76,12 @@ def _why_none(group: Sequence[Summary]) -> str:
     return f"Entry skew, such as {size(s.nbytes)} on {s.fabric}: {s.metrics['entry_skew'].note}."
 
 
-def _busbw(s: Summary) -> str:
-    return cells.value("busbw", MB_PER_S)(s)
-
-
 def _any(v: View, group: Sequence[Summary]) -> str:
     """Every metric of a benchmark that has no time of its own."""
     rows = []
     for s in group:
         for name, metric in s.metrics.items():
-            unit = unit_for(metric.unit)
+            unit = unit_for(metric.unit, v.byte_rate)
             number, inside = cells.value(name, unit)(s), cells.interval(name, unit, mixed=True)(s)
             rows.append([size(s.nbytes), s.fabric, name, number, unit.name, inside, cells.samples(name)(s),
                          marks(v, s)])  # fmt: skip

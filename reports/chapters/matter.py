@@ -94,7 +94,7 @@ def _micro(v: View, slow: str, fast: str) -> list[Row]:
     wide = matches(v, "bandwidth", slow, fast)
     if wide:
         a, b = max(wide, key=lambda m: m[0].nbytes or 0)
-        rows.append(Row(f"bandwidth Gbit/s, {size(a.nbytes)}", a, b, "bandwidth", GBIT_PER_S))
+        rows.append(Row(f"bandwidth uni Gbit/s, {size(a.nbytes)}", a, b, "bandwidth", GBIT_PER_S))
     return rows
 
 

@@ -95,7 +95,7 @@ def _case(v: View, s: Summary) -> list[str]:
     """Mode by mode, with intervals."""
     columns = []
     for mode in modes(s):
-        told = {label: cells.together(f"{mode}.{name}", unit)(s) for name, label, unit in _quantities(s)}
+        told = {label: cells.together(f"{mode}.{name}", unit)(s) for name, label, unit in _quantities(v, s)}
         counts = dict.fromkeys(cells.samples(name)(s) for name in s.metrics if name.startswith(f"{mode}."))
         differ = cells.apart(f"{mode}.overall")(s)
         columns.append((mode, told | ({cells.APART: differ} if differ else {}) | {"n": ", ".join(counts)}))
@@ -108,11 +108,12 @@ def _case(v: View, s: Summary) -> list[str]:
     return [tables.prose(heading) + "\n\n" + "\n\n".join(tables.side_by_side(columns, at_once=4))]
 
 
-def _quantities(s: Summary) -> list[tuple[str, str, Unit]]:
+def _quantities(v: View, s: Summary) -> list[tuple[str, str, Unit]]:
     """What the modes of a case are compared in: the quantities known here, then any other."""
     there = {name.partition(".")[2]: metric.unit for name, metric in s.metrics.items() if "." in name}
     known = [q for q in QUANTITIES if q[0] in there]
-    others = [(name, unit_for(base)) for name, base in there.items() if name not in {q[0] for q in QUANTITIES}]
+    unknown = {name: base for name, base in there.items() if name not in {q[0] for q in QUANTITIES}}
+    others = [(name, unit_for(base, v.byte_rate)) for name, base in unknown.items()]
     return [*known, *((name, f"{name} {unit.name}", unit) for name, unit in others)]
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from reports import cells, tables
 from reports.summary import Summary
-from reports.units import BITS, GBIT_PER_S, GBIT_SHORT, MB_PER_S, US, Unit, size
+from reports.units import BITS, GBIT_PER_S, GBIT_SHORT, US, Unit, size
 from reports.view import POINT_TO_POINT, Chapter, Finding, View, above_declared, grouped, marks, setup, ways
 
-TITLES = {"latency": "Latency (half round trip)", "bandwidth": "Bandwidth, one way",
-          "bibw": "Bandwidth, both ways at once"}  # fmt: skip
+TITLES = {"latency": "Latency (half round trip)", "bandwidth": "Bandwidth, one way (uni)",
+          "bibw": "Bandwidth, both ways at once, both counted (bi)"}  # fmt: skip
 
 
 def chapter(v: View) -> Chapter:
@@ -37,7 +37,7 @@ def _latency(v: View, group: Sequence[Summary]) -> str:
 
 def _bandwidth(v: View, group: Sequence[Summary]) -> str:
     columns = [
-        tables.Column("fabric", cells.fabric, "left"), *cells.interval_columns(group, "bandwidth", MB_PER_S),
+        tables.Column("fabric", cells.fabric, "left"), *cells.interval_columns(group, "bandwidth", v.byte_rate),
         cells.spread("bandwidth"),
         tables.Column("Gbit/s", cells.value("bandwidth", GBIT_PER_S)),
         tables.Column("of rate" if ways(group[0]) == 1 else "of 2x rate", lambda s: _share_text(v, s)),
@@ -82,9 +82,10 @@ def _glance(v: View, shown: Sequence[Summary]) -> str:
         rows.append([name, *_cell(fast, "time", US), *_cell(wide["bandwidth"], "bandwidth", GBIT_PER_S),
                      _share_text(v, wide["bandwidth"]) if wide["bandwidth"] else "-",
                      *_cell(wide["bibw"], "bandwidth", GBIT_PER_S)[:1], ", ".join(noted)])  # fmt: skip
-    heads = ["fabric", "latency us", "at", "one way Gbit/s", "at", "of rate", "both ways Gbit/s", "notes"]
+    heads = ["fabric", "latency us", "at", "uni Gbit/s", "at", "of rate", "bi Gbit/s", "notes"]
     aligns = ["left", *["right"] * 6, "left"]
-    return "At a glance (intervals and n below)\n\n" + tables.table(heads, rows, aligns)
+    heading = "At a glance: uni, one way; bi, both ways at once, both counted (intervals and n below)"
+    return f"{heading}\n\n" + tables.table(heads, rows, aligns)
 
 
 def _cell(s: Summary | None, name: str, unit: Unit) -> list[str]:

@@ -14,13 +14,13 @@ from reports.tables import bullet, pairs
 from reports.units import count, duration, runs
 from reports.view import Chapter, View, number
 
+SIZES = "A size is bytes per rank in the send buffer; 1 KiB = 1024 B. 1 us = 1e-6 s, 1 Gbit/s = 1e9 bit/s, "
+RATES = {"MB/s": "1 MB/s = 1e6 B/s.", "MiB/s": "1 MiB/s = 2^20 B/s = 1.048576 MB/s."}
 DEFINITIONS = (
-    "A size is bytes per rank in the send buffer; 1 KiB = 1024 B. 1 us = 1e-6 s, 1 MB/s = 1e6 B/s, "
-    "1 Gbit/s = 1e9 bit/s.",
-    "latency: half the round trip of a ping-pong. bandwidth: one way, a window of messages in flight. bibw: "
-    "the same both ways at once, both ways counted.",
-    "Time of a collective: per iteration the longest of all ranks. busbw: what each link must carry under an "
-    "ideal algorithm (allreduce over p ranks: 2 (p-1)/p x size / time); it is derived from the median time.",
+    "latency: half the round trip of a ping-pong. bandwidth: one way (uni), a window of messages in flight. bibw: "
+    "the same both ways at once, both ways counted (bi).",
+    "Time of a collective: per iteration the longest of all ranks. busbw: what each link must carry each way under "
+    "an ideal algorithm (allreduce over p ranks: 2 (p-1)/p x size / time); it is derived from the median time.",
     "n counts samples; '3 x 1000' is three launches of 1000 samples each, '~' marks a mean count. 'p99 "
     "(upper)' is the 99th percentile and the upper end of its interval; too few samples for one: n = x < y.",
     "'vs X' and every ratio is a ratio of medians, above 1 where faster; its interval: " + HOW + ".",
@@ -139,7 +139,8 @@ def layout(job: Mapping[str, Any]) -> str:
 
 
 def _method(v: View) -> str:
-    lines = [*DEFINITIONS, _intervals(v), *_sampling(v), *_recorded(v)]
+    units = SIZES + RATES[v.byte_rate.name]
+    lines = [units, *DEFINITIONS, _intervals(v), *_sampling(v), *_timer(v), *_recorded(v)]
     return "\n".join(["How the numbers are made", *map(bullet, lines)])
 
 
@@ -165,6 +166,16 @@ def _sampling(v: View) -> Iterable[str]:
         how = "at the target precision of the median, looked for at n = 30, 45, 68, ..., or at a cap"
         paid = "the looks share the error, so that the interval holds"
         yield f"Sampling stops {how}; {paid}. Why it stopped, in records: {told}."
+
+
+def _timer(v: View) -> Iterable[str]:
+    """What the clock costs and how finely it counts, at worst."""
+    worst = {name: max((x for r in v.records if (x := number(r.method.get(name))) is not None), default=None)
+             for name in ("timer_overhead_s", "timer_tick_s")}  # fmt: skip
+    overhead_s, tick_s = worst.values()
+    if overhead_s is not None and tick_s is not None:
+        costs, step = f"reading it costs {1e9 * overhead_s:.0f} ns", f"its least step seen is {1e9 * tick_s:.0f} ns"
+        yield f"Timer, measured in each job, at worst: {costs}, {step}. What is too short for it is timed in batches."
 
 
 def _recorded(v: View) -> Iterable[str]:

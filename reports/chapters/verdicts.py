@@ -9,8 +9,8 @@ from reports import tables
 from reports.chapters.proof import proof_detail
 from reports.load import mapping, mappings
 from reports.summary import NOT_OK, Summary, basis
-from reports.units import US, count, rate, runs, size
-from reports.view import Chapter, Finding, View, above_declared, grouped
+from reports.units import US, count, rate, runs, size, volume
+from reports.view import MEMORY_BYTES_PER_S, Chapter, Finding, View, above_declared, grouped, impossible
 
 TITLE = "Verdicts, warnings, and what has no number"
 NOT_JUDGED = "No limits given: nothing judged."
@@ -48,6 +48,7 @@ def warnings(v: View) -> Iterator[Finding]:
                         "with more busy ranks than CPUs: expect inflated times and tails")  # fmt: skip
     for told in v.data.run.get("warnings") or ():
         yield Finding(8, f"WARNING: {told}.", {"kind": "of the run"})
+    yield from _impossible(v)
     yield from _above(v)
     yield from _slow(v)
     yield from _said(v)
@@ -65,6 +66,18 @@ def _flagged(kind: str, found: list[Summary], what: str) -> Iterator[Finding]:
 
 def _kind(s: Summary | Record) -> str:
     return s.workload or f"{s.benchmark} {count(s.ranks, 'rank')}"
+
+
+def _impossible(v: View) -> Iterator[Finding]:
+    """Rates that no memory could carry."""
+    found = [(name, s) for s in v.published for name in impossible(s.metrics, s.hosts)]
+    for (fabric, benchmark, name), same in grouped(found, lambda f: (f[1].fabric, f[1].benchmark, f[0])).items():
+        sizes = ", ".join(dict.fromkeys(size(s.nbytes) for _, s in same))
+        most = f"{volume(MEMORY_BYTES_PER_S)}/s a host"
+        what = benchmark if name == benchmark else f"{name} of {benchmark}"
+        text = (f"WARNING: {what} on {fabric} is above {most} at {sizes}: "
+                "no memory carries that, so the time or the unit is wrong.")  # fmt: skip
+        yield Finding(8, text, {"kind": "impossible rate", "cases": [s.id for _, s in same]})
 
 
 def _above(v: View) -> Iterator[Finding]:

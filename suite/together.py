@@ -1,0 +1,62 @@
+"""One error for all ranks: what a rank finds out alone, before MPI runs or later, must not leave the others waiting."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import ModuleType
+
+from fabrics.errors import CannotRun, UserError
+from microbench import mpi
+
+_WITHIN_S = 2.0
+_LOOK_S = 0.001
+
+Fault = UserError | CannotRun
+
+
+def agree(MPI: ModuleType, fault: Fault | None = None) -> None:  # noqa: N803 - the module's own name
+    """Raise on every rank the fault of the lowest rank that has one; it names the rank where others have none like it.
+
+    Called once by every rank of COMM_WORLD when MPI has started.
+    """
+    told = None if fault is None else (fault.exit_code, str(fault))
+    rows: list[tuple[int, str] | None] = MPI.COMM_WORLD.allgather(told)
+    faults = [(rank, row) for rank, row in enumerate(rows) if row is not None]
+    if not faults:
+        return
+    rank, (code, text) = faults[0]
+    if len(set(rows)) > 1:
+        text = f"rank {rank}: {text}"
+    raise UserError(text) if code == UserError.exit_code else CannotRun(text)
+
+
+def known(fault: Fault) -> Fault:
+    """What all ranks of the job have to tell where this one has found ``fault`` before it started MPI.
+
+    It starts MPI, where the others wait for it in :func:`agree`. Outside a job, after the start, and where MPI does not
+    start, it is ``fault`` itself.
+    """
+    if mpi.launched_size() == 1 or _started():
+        return fault
+    try:
+        agree(mpi.start(), fault)
+    except (UserError, CannotRun) as error:
+        return fault if not _started() else error
+    return fault
+
+
+def _started() -> bool:
+    library = sys.modules.get("mpi4py.MPI")
+    return library is not None and bool(library.Is_initialized())
+
+
+def all_come(MPI: ModuleType, within_s: float = _WITHIN_S) -> bool:  # noqa: N803 - the module's own name
+    """Whether every rank calls this within the time: no rank is left where it would wait for this one for ever."""
+    request = MPI.COMM_WORLD.Ibarrier()
+    until = time.monotonic() + within_s
+    while not request.Test():
+        if time.monotonic() > until:
+            return False
+        time.sleep(_LOOK_S)
+    return True
