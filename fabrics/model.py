@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-Kind = Literal["shm", "tcp"]
+Kind = Literal["shm", "tcp", "ib", "roce", "opa", "efa", "cxi"]
+RDMA: tuple[Kind, ...] = ("ib", "roce", "opa", "efa", "cxi")
 Verdict = Literal["proved", "disproved", "unknown"]
 
 
@@ -17,6 +18,10 @@ class Fabric:
     ``rate_bits_per_s`` is the declared rate, ``None`` where there is none to declare. ``lab`` names the
     lab cluster whose hosts it joins, and is empty for this machine. ``unusable`` says why the fabric
     cannot be measured here, and is empty when it can.
+
+    Devices are interfaces (``eth0``), and of RDMA fabrics devices and ports (``mlx5_0:1``). ``gids`` holds the
+    GID index of a RoCE device. ``rails`` maps a host's ranks to its devices: local rank r uses the device at
+    ``rails[r % len(rails)]``; empty, every rank uses all of them.
     """
 
     name: str
@@ -28,6 +33,13 @@ class Fabric:
     lab: str = ""
     note: str = ""
     unusable: str = ""
+    gids: Mapping[str, int] = field(default_factory=dict)
+    rails: tuple[int, ...] = ()
+
+    @property
+    def rdma(self) -> bool:
+        """Whether its bytes bypass the kernel's network interfaces."""
+        return self.kind in RDMA
 
     @property
     def usable(self) -> bool:
@@ -42,7 +54,8 @@ class Fabric:
     def from_dict(cls, data: Mapping[str, Any]) -> Fabric:
         """The fabric that :meth:`as_dict` wrote."""
         devices = {host: tuple(names) for host, names in data.get("devices", {}).items()}
-        return cls(**{**data, "hosts": tuple(data["hosts"]), "devices": devices})
+        whole = {**data, "hosts": tuple(data["hosts"]), "devices": devices, "rails": tuple(data.get("rails", ()))}
+        return cls(**whole)
 
 
 @dataclass(frozen=True)
