@@ -1,33 +1,34 @@
-"""Byte counters of network interfaces, as the kernel keeps them."""
+"""Byte counters of network interfaces and of RDMA ports, as the kernel keeps them.
+
+Interfaces are named ``eth0``, ports ``mlx5_0:1`` and ``cxi0``. Those of ports are not verified on hardware
+(:mod:`fabrics.rdma_counters`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
-SYS = Path("/sys")
+from fabrics import rdma_counters, sysfs
+from fabrics.sysfs import SYS
+
 _WRAP = 2**32
+_PORT_WRAP = rdma_counters.WORD_BYTES * 2**32  # a port's 32 bits count words
 Counts = dict[str, tuple[int, int]]
 
 
 def read(root: Path = SYS) -> Counts:
-    """``{device: (rx_bytes, tx_bytes)}`` of every interface, lo included; one that vanishes is left out."""
-    counts: Counts = {}
-    for device in _devices(root):
-        try:
-            counts[device] = (_count(root, device, "rx_bytes"), _count(root, device, "tx_bytes"))
-        except OSError:  # it went while it was read
-            continue
-    return counts
+    """``{device: (rx_bytes, tx_bytes)}`` of every interface, lo included, and every RDMA port that counts bytes.
+
+    One that vanishes meanwhile is left out.
+    """
+    counts = {folder.name: _counts(folder / "statistics") for folder in sysfs.interfaces(root)}
+    known = {device: (rx, tx) for device, (rx, tx) in counts.items() if rx is not None and tx is not None}
+    return {**known, **rdma_counters.read(root)}
 
 
-def _devices(root: Path) -> list[str]:
-    folder = root / "class/net"
-    return sorted(entry.name for entry in folder.iterdir() if entry.is_dir()) if folder.is_dir() else []
-
-
-def _count(root: Path, device: str, name: str) -> int:
-    return int((root / "class/net" / device / "statistics" / name).read_text())
+def _counts(statistics: Path) -> tuple[int | None, int | None]:
+    return sysfs.number(statistics / "rx_bytes"), sysfs.number(statistics / "tx_bytes")
 
 
 def delta(before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]]) -> Counts:
@@ -35,19 +36,21 @@ def delta(before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, 
 
     A device that has vanished is left out: what it carried cannot be known. One that is new counts from 0.
     A count that fell either wrapped at 2**32, as some drivers' counters do, or began again: it is taken as
-    the wrap when fewer than 2**31 bytes explain it, else as the bytes since the new beginning.
+    the wrap when fewer than 2**31 explain it, else as what came since the new beginning. Interfaces count bytes,
+    RDMA ports 4-byte words.
     """
-    return {
-        device: (_rise(before.get(device, (0, 0))[0], rx), _rise(before.get(device, (0, 0))[1], tx))
-        for device, (rx, tx) in after.items()
-    }
+    rises: Counts = {}
+    for device, (rx, tx) in after.items():
+        was, wrap = before.get(device, (0, 0)), _PORT_WRAP if ":" in device else _WRAP
+        rises[device] = _rise(was[0], rx, wrap), _rise(was[1], tx, wrap)
+    return rises
 
 
-def _rise(before: int, after: int) -> int:
+def _rise(before: int, after: int, wrap: int) -> int:
     if after >= before:
         return after - before
-    wrapped = after + _WRAP - before
-    return wrapped if 0 <= wrapped < _WRAP // 2 and before < _WRAP else after
+    wrapped = after + wrap - before
+    return wrapped if 0 <= wrapped < wrap // 2 and before < wrap else after
 
 
 def scaled(counts: Mapping[str, tuple[int, int]], factor: float) -> Counts:
@@ -60,18 +63,18 @@ def _up(value: float) -> int:
 
 
 def paths(root: Path = SYS) -> dict[str, frozenset[str]]:
-    """``{device: itself and all devices below and above it}``: a bond and its slaves, a VLAN and its NIC.
+    """``{device: itself and all devices that count its bytes too}``: a bond and its slaves, a VLAN and its NIC.
 
-    The same bytes count on each of them. Two VLANs of one NIC are not on one path.
+    Two VLANs of one NIC are not on one path, nor are a RoCE port and its interface: each counts its own. Bytes of IP
+    over InfiniBand or Omni-Path count on the port as well; the port's own do not count on the interface.
     """
-    below = {device: _linked(root, device, "lower_") for device in _devices(root)}
+    below = {folder.name: set(sysfs.lowers(folder)) for folder in sysfs.interfaces(root)}
     above = {device: {upper for upper, lowers in below.items() if device in lowers} for device in below}
-    return {device: frozenset(_reached(device, below) | _reached(device, above)) for device in below}
-
-
-def _linked(root: Path, device: str, prefix: str) -> set[str]:
-    folder = root / "class/net" / device
-    return {entry.name.removeprefix(prefix) for entry in folder.iterdir() if entry.name.startswith(prefix)}
+    found = {device: _reached(device, below) | _reached(device, above) for device in below}
+    ports = rdma_counters.carriers(root)
+    found = {device: reached.union(*(ports.get(other, ()) for other in reached)) for device, reached in found.items()}
+    alone = {device: {device} for device in rdma_counters.read(root)}
+    return {device: frozenset(reached) for device, reached in {**alone, **found}.items()}
 
 
 def _reached(device: str, links: Mapping[str, set[str]]) -> set[str]:

@@ -2,41 +2,77 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
-from fabrics.counters import SYS
+from fabrics.discovery.dpu import Dpu, dpus
+from fabrics.discovery.ethernet import Addresses, Interface, interfaces
+from fabrics.discovery.offers import rdma_fabrics, tcp_fabrics
+from fabrics.discovery.rdma import Port, ports
 from fabrics.errors import UserError
 from fabrics.lab.check import why_not
 from fabrics.lab.cluster import Lab, declared_rates
 from fabrics.lab.config import LabConfig, burst_bytes, format_rate
 from fabrics.model import Fabric
-
-_ETHERNET = "1"  # ARPHRD_ETHER
-_IFF_UP = 0x1
-_ONE_HOST = "one host only: name hosts to measure it"
+from fabrics.sysfs import SYS
 
 
-def discover(lab: Lab | None = None, sysfs: Path = SYS, addresses: Iterable[str] | None = None) -> list[Fabric]:
-    """Shared memory and loopback of this host, the lab's fabrics, and this machine's Ethernet interfaces.
+@dataclass(frozen=True)
+class Survey:
+    """All that ``host`` has to send through, offered as a fabric or not."""
 
-    Without ``lab`` the fabrics of the default lab are listed, unusable where none can be made here.
-    ``addresses`` names the interfaces that have an IPv4 address (default: this machine's).
+    host: str
+    interfaces: tuple[Interface, ...]
+    ports: tuple[Port, ...]
+    dpus: tuple[Dpu, ...]
+
+
+def survey(sysfs: Path = SYS, addresses: Addresses | None = None) -> Survey:
+    """What is in the sysfs at ``sysfs``.
+
+    ``addresses`` gives the addresses of each interface, as ``10.0.0.1/24`` (default: this machine's).
     """
-    here = socket.gethostname()
-    addressed = _addressed() if addresses is None else set(addresses)
-    found = [
+    host = socket.gethostname()
+    found = interfaces(sysfs, addresses_here() if addresses is None else addresses)
+    rdma = ports(sysfs)
+    return Survey(host, tuple(found), tuple(rdma), tuple(dpus(sysfs, host, found, rdma)))
+
+
+def discover(
+    lab: Lab | None = None,
+    sysfs: Path = SYS,
+    addresses: Addresses | None = None,
+    providers: Collection[str] | None = None,
+) -> list[Fabric]:
+    """The fabrics here: those of :func:`fabrics_of` that :func:`survey` finds."""
+    return fabrics_of(survey(sysfs, addresses), lab, providers)
+
+
+def fabrics_of(found: Survey, lab: Lab | None = None, providers: Collection[str] | None = None) -> list[Fabric]:
+    """Shared memory and loopback of this host, the lab's fabrics, and those of its interfaces and RDMA ports.
+
+    Without ``lab`` the fabrics of the default lab are listed, unusable where none can be made here. ``providers``
+    names what the MPI library can drive (:data:`fabrics.discovery.offers.PROVIDERS`); None leaves that open. Of two
+    fabrics of one name the first counts.
+    """
+    here = found.host
+    listed = [
         Fabric("shm", "shm", (here,), note="shared memory between ranks of one host"),
         Fabric("tcp-lo", "tcp", (here,), {here: ("lo",)}, note="TCP over the loopback interface"),
         *lab_fabrics(lab),
+        *tcp_fabrics(found.interfaces, here),
+        *rdma_fabrics(found.ports, here, providers),
     ]
-    taken = {fabric.name for fabric in found}
-    ethernet = [_ethernet(folder, here, addressed) for folder in _ethernets(sysfs)]
-    return found + [fabric for fabric in ethernet if fabric.name not in taken]
+    unique: dict[str, Fabric] = {}
+    for fabric in listed:
+        unique.setdefault(fabric.name, fabric)
+    return list(unique.values())
 
 
 def lab_fabrics(lab: Lab | None = None) -> list[Fabric]:
@@ -78,53 +114,22 @@ def _note(by_host: Mapping[str, float | None]) -> str:
     return "; ".join([text, *slower])
 
 
-def _ethernets(sysfs: Path) -> list[Path]:
-    """The folders of interfaces that lead somewhere: NICs, bonds and VLANs; not bridges, veths or tunnels."""
-    root = sysfs / "class/net"
-    folders = sorted(folder for folder in root.iterdir() if folder.is_dir()) if root.is_dir() else []
-    return [folder for folder in folders if _text(folder / "type") == _ETHERNET and _leads_out(folder)]
+def addresses_here() -> dict[str, list[str]]:
+    """The IP addresses of this machine's interfaces, with the length of their prefix."""
+    found: dict[str, list[str]] = {}
+    for name, entries in psutil.net_if_addrs().items():
+        for entry in entries:
+            if entry.family in (socket.AF_INET, socket.AF_INET6):
+                found.setdefault(name, []).append(_with_prefix(entry.address, entry.netmask))
+    return found
 
 
-def _leads_out(folder: Path) -> bool:
-    vlan = "DEVTYPE=vlan" in _text(folder / "uevent").split()
-    return (folder / "device").exists() or (folder / "bonding").exists() or vlan
-
-
-def _ethernet(folder: Path, here: str, addressed: set[str]) -> Fabric:
-    speed = _text(folder / "speed")  # Mbit/s; -1 or nothing where it is unknown
-    rate = float(speed) * 1e6 if speed.isdigit() and int(speed) > 0 else None
-    name = folder.name
-    return Fabric(
-        name=name,
-        kind="tcp",
-        hosts=(here,),
-        devices={here: (name,)},
-        rate_bits_per_s=rate,
-        note="Ethernet interface of this machine",
-        unusable=_why_unusable(folder, addressed),
-    )
-
-
-def _why_unusable(folder: Path, addressed: set[str]) -> str:
-    if not int(_text(folder / "flags") or "0", 16) & _IFF_UP:
-        return f"{folder.name} is down"
-    if _text(folder / "carrier") != "1":
-        return f"{folder.name} has no carrier"
-    if folder.name not in addressed:
-        return f"{folder.name} has no IPv4 address"
-    return _ONE_HOST
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:  # absent, or refused while the interface is down
-        return ""
-
-
-def _addressed() -> set[str]:
-    interfaces = psutil.net_if_addrs().items()
-    return {name for name, entries in interfaces if any(entry.family == socket.AF_INET for entry in entries)}
+def _with_prefix(address: str, netmask: str | None) -> str:
+    """``10.0.0.1/24`` of an address and ``255.255.255.0``; a scope (``fe80::1%eth0``) is cut off."""
+    plain = address.partition("%")[0]
+    if not netmask:
+        return f"{plain}/{ipaddress.ip_address(plain).max_prefixlen}"
+    return f"{plain}/{int(ipaddress.ip_address(netmask)).bit_count()}"
 
 
 def by_names(fabrics: Sequence[Fabric], names: Iterable[str]) -> list[Fabric]:

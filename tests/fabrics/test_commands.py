@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from fabrics.discover import fabrics_of, survey
 from fabrics.lab.cluster import Lab
 from suite import cli
+from suite.cmd_fabrics import as_json, as_text
+from tests.fabrics import trees
 from tests.fabrics.conftest import DEADLINE_S, ROOT
 
 
@@ -69,7 +75,8 @@ def test_without_root_it_says_so(
 def test_fabrics_as_text(lab: Lab) -> None:
     result = fabricbench("fabrics", "--lab", lab.name)
     assert (result.returncode, result.stderr) == (0, "")
-    table, recipes = result.stdout.split("\n\n")
+    table, *others, recipes = result.stdout.split("\n\n")
+    assert any(part.startswith("Interfaces\n") for part in others) == bool(survey().interfaces)
     row = next(line for line in table.splitlines() if line.startswith("eth10g"))
     assert "10 Gbit/s" in row
     assert "EMULATED" in row
@@ -78,11 +85,37 @@ def test_fabrics_as_text(lab: Lab) -> None:
 
 
 def test_fabrics_as_json(lab: Lab) -> None:
-    rows = {row["name"]: row for row in json.loads(fabricbench("fabrics", "--json", "--lab", lab.name).stdout)}
+    told = json.loads(fabricbench("fabrics", "--json", "--lab", lab.name).stdout)
+    assert list(told) == ["fabrics", "interfaces", "rdma_ports", "dpus"]
+    rows = {row["name"]: row for row in told["fabrics"]}
     assert rows["eth2g5"]["lab"] == lab.name
     env = {recipe["backend"]: recipe["env"] for recipe in rows["eth2g5"]["recipes"]}
     assert env["gloo"] == {"GLOO_SOCKET_IFNAME": "eth2g5"}
     assert {recipe["backend"]: recipe["env"] for recipe in rows["shm"]["recipes"]}["gloo"] is None
+
+
+TREES = (
+    trees.infiniband, trees.roce, trees.eight_rails, trees.omni_path, trees.efa, trees.slingshot, trees.bond,
+    trees.bluefield_in_its_host, trees.bluefield_itself, trees.containers, trees.plain,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("build", TREES)
+def test_all_that_is_found_is_told(build: Callable[[], trees.Tree], tmp_path: Path) -> None:
+    tree = build()
+    found = survey(tree.write(tmp_path), tree.addresses)
+    fabrics = fabrics_of(found)
+    told = json.loads(json.dumps(as_json(found, fabrics)))
+    text = as_text(found, fabrics)
+    for key, things in (("interfaces", found.interfaces), ("rdma_ports", found.ports), ("dpus", found.dpus)):
+        assert len(told[key]) == len(things)
+        for row, thing in zip(told[key], things, strict=True):
+            assert set(row) == {field.name for field in dataclasses.fields(thing)}
+    for each in (*found.interfaces, *found.ports):
+        line = next(line for line in text.partition("\n\n")[2].splitlines() if line.split()[0:1] == [each.name])
+        assert (each.reason or "yes") in line
+    assert ("RDMA ports (not verified on hardware)\n" in text) == bool(found.ports)
+    assert ("DPUs (not verified on hardware)\n" in text) == bool(found.dpus)
 
 
 def test_fabrics_of_a_lab_that_is_not_up() -> None:

@@ -1,0 +1,1 @@
+"""What this host has to send through, from sysfs: interfaces, RDMA ports and DPUs, and the fabrics they make."""
