@@ -20,8 +20,10 @@ from tests.figures.table import Row, figure
 
 DEADLINE_S, ALLOWED_S = 4.0, 5.0
 START_S = 90.0
+LATEST_S = 8.0  # after the first job has begun; the run takes twice as long
 RUN_S = 240.0
 PLAN = f"""
+launches = 2
 deadline_s = {DEADLINE_S}
 budget_s = 1.0
 precision = 0
@@ -65,7 +67,7 @@ def _one(folder: Path, lab: str, fabric: str, act: signal.Signals, rng: random.R
         run = subprocess.Popen(command(folder, PLAN, lab, fabric), stdout=subprocess.DEVNULL, stderr=err)
         try:
             _wait(lambda: _workers(run.pid), START_S)
-            time.sleep(rng.uniform(0.5, 8.0))
+            time.sleep(rng.uniform(0.0, LATEST_S))
             _wait(lambda: _workers(run.pid), START_S)
             families |= set(psutil.Process(run.pid).children(recursive=True))
             records = _lines(folder)
