@@ -225,8 +225,9 @@ class _Watch:
 
     def _too_late(self) -> Ending:
         if self.ended:
-            self._log(f"the job did not shut down in time and was ended; its results are safe: {told(self._seen())}")
-            return Ending("ok")
+            late = f"did not shut down within {self._limit_s:g} s and was ended: {told(self._seen())}"
+            self._log(f"the job {late}; its results are safe")
+            return Ending("ok", late)
         if self._fault or self._children.wait(0) is not None:
             return self.ending(self._children.wait(0))
         if self.case is not None:

@@ -214,7 +214,7 @@ def _unusable(v: View) -> str:
 def _jobs(v: View) -> str:
     told = [f"job {job.get('job', '?')} (launch {job.get('launch', '?')}, {job.get('fabric', '?')}): "
             f"{job.get('status')}: {job.get('reason') or 'no reason recorded'}"
-            for job in v.data.jobs if job.get("status") not in (None, "ok")]  # fmt: skip
+            for job in v.data.jobs if job.get("status") not in (None, "ok") or job.get("reason")]  # fmt: skip
     return "Jobs that did not end well\n" + "\n".join(map(tables.bullet, told)) if told else ""
 
 
