@@ -7,26 +7,27 @@ import warnings
 from collections.abc import Mapping
 from types import ModuleType
 
+from fabrics import launched
 from fabrics.errors import CannotRun, UserError
 
 THREAD_LEVELS = ("single", "funneled", "serialized", "multiple")
 _SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "PMIX_SIZE", "SLURM_STEP_NUM_TASKS")
-_RANK_VARIABLES = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
 GET_MPI = "install fabricbench with its own (pip install 'fabricbench[mpi]') or mpi4py for the system's MPI"
 
 
 def launched_rank() -> int:
     """This process's rank as its launcher tells it, before MPI is started; 0 outside a job."""
-    return _first_number(_RANK_VARIABLES, 0)
+    return launched.rank()
 
 
 def launched_size() -> int:
     """How many ranks the launcher says it started; 1 outside a job."""
-    return _first_number(_SIZE_VARIABLES, 1)
+    return launched.first_number(_SIZE_VARIABLES, 1)
 
 
-def _first_number(names: tuple[str, ...], default: int) -> int:
-    return next((int(os.environ[name]) for name in names if os.environ.get(name, "").isdigit()), default)
+def library_version() -> str:
+    """What the library says of itself, without starting MPI; raises CannotRun where there is none."""
+    return str(_load().Get_library_version())
 
 
 def start(thread_level: str = "single") -> ModuleType:
@@ -42,7 +43,8 @@ def start(thread_level: str = "single") -> ModuleType:
     if not MPI.Is_initialized():
         MPI.Init_thread(getattr(MPI, f"THREAD_{thread_level.upper()}"))
     if launched_size() > 1 and MPI.COMM_WORLD.Get_size() == 1:
-        hint = " (srun: try --mpi=pmi2)" if "SLURM_STEP_NUM_TASKS" in os.environ else ""
+        plugin = "pmix, or mpirun" if "open mpi" in library.lower() else "pmi2"
+        hint = f" (srun: try --mpi={plugin})" if "SLURM_STEP_NUM_TASKS" in os.environ else ""
         raise CannotRun(_mismatch(library, f"started {launched_size()} ranks, of which it sees 1{hint}"))
     return MPI
 

@@ -17,6 +17,7 @@ from microbench import sync
 from microbench.dtypes import dtype, elements
 from microbench.registry import Benchmark, Registry
 from microbench.sizes import parse_sizes
+from microbench.stats import FEWEST_LAUNCHES
 from suite.arguments import LONGEST_S
 from training import workload
 
@@ -80,7 +81,7 @@ def parse(text: str, name: str, registry: Registry) -> PlanFile:
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"plan {name}: {error}") from None
     common = {key: data.pop(key) for key in list(data) if not _is_section(data[key])}
-    launches = common.pop("launches", 1)
+    launches = common.pop("launches", FEWEST_LAUNCHES)
     if isinstance(launches, bool) or not isinstance(launches, int) or not 1 <= launches <= _MOST_LAUNCHES:
         raise UserError(
             f"plan {name}: launches = {launches!r}: launches takes a whole number from 1 to {_MOST_LAUNCHES}"

@@ -86,13 +86,18 @@ def _listens(pid: int) -> bool:
 
 def mpi(ranks: int, *program: str, timeout_s: float = 60, env: Mapping[str, str] | None = None) -> Done:
     """``mpiexec -n RANKS python PROGRAM...`` with the MPI of this environment."""
-    launcher = launch.find_launcher()
-    return run([launcher.path, "-n", str(ranks), sys.executable, *program], timeout_s, env)
+    command = launch.job_command(launch.find_launcher(), ("localhost",) * ranks, [sys.executable, *program], {})
+    return run(command, timeout_s, env)
 
 
 def python(*program: str, timeout_s: float = 60, env: Mapping[str, str] | None = None) -> Done:
     """A Python process of its own."""
     return run([sys.executable, *program], timeout_s, env)
+
+
+def once(plan: str) -> str:
+    """A plan of one launch, where it does not say how many."""
+    return plan if "launches" in plan else f"launches = 1\n{plan}"
 
 
 def fabricbench(*arguments: str, timeout_s: float = 120, env: Mapping[str, str] | None = None) -> Done:

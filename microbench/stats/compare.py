@@ -23,7 +23,7 @@ from microbench.stats.quantiles import LEVEL, Interval
 POINT_TO_POINT_MARGIN = 0.01
 COLLECTIVE_MARGIN = 0.03
 FEWEST_LAUNCHES = 6
-DIFFERENT_LEVEL = 0.99
+DIFFERENT_LEVEL = 0.995  # of 36 pairs of 6 and 6 launches, one may contradict the others
 _MOST_EXACT = 400  # pairs of values; with more, the normal approximation is as good
 
 Verdict = Literal["regressed", "improved", "equivalent", "inconclusive"]

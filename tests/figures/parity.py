@@ -34,19 +34,10 @@ def compile_reference(mpiexec: str, folder: Path) -> Path:
     return library
 
 
-def cells(mpiexec: str, library: Path) -> list[Row]:
+def cells(launcher: launch.Launcher, library: Path) -> list[Row]:
     """Run the worker on two ranks and summarise its cells."""
-    command = [
-        mpiexec,
-        "-n",
-        "2",
-        "-bind-to",
-        "core",
-        sys.executable,
-        "-m",
-        "tests.figures.parity_worker",
-        str(library),
-    ]
+    program = [sys.executable, "-m", "tests.figures.parity_worker", str(library)]
+    command = launch.job_command(launcher, (launch.LOCAL,) * 2, program, {})
     done = subprocess.run(
         command, stdout=subprocess.PIPE, text=True, check=True, timeout=1800, env=launch.clean_environment()
     )
@@ -152,13 +143,14 @@ def main() -> int:
     figures: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         if only != "quick":
-            rows = cells(launcher.path, compile_reference(launcher.path, Path(folder)))
+            rows = cells(launcher, compile_reference(launcher.path, Path(folder)))
             figures = loop_figures(rows)
         if only != "loop":
             figures += suite_figures(Path(folder), only)
     show(rows)
     table.show(figures)
-    table.write("parity", rows, figures)
+    backend = launch.backend(launch.library())
+    table.write("parity" if backend == "mpich" else f"parity-{backend}", rows, figures)
     return 0 if all(f["ok"] for f in figures) else 1
 
 

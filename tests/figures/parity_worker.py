@@ -12,6 +12,8 @@ import numpy as np
 from microbench import mpi
 from microbench.buffers import allocate
 from microbench.engine import Engine, Program, durations, requests, stamped, statuses
+from microbench.sizes import parse_sizes
+from suite.binding import bind
 
 WINDOW = 64
 SIZES = (0, 8, 64, 1024, 8192, 65536, 262144, 1 << 20, 4 << 20)
@@ -19,6 +21,7 @@ PAIRS = 41
 BLOCK_NS = 20e6
 BENCHMARKS = ("pingpong", "window", "allreduce")
 
+bind("+0:+1", mpi.launched_rank())
 MPI = mpi.start("single")
 COMM = MPI.COMM_WORLD
 RANK, PEER = COMM.Get_rank(), 1 - COMM.Get_rank()
@@ -66,7 +69,9 @@ def reference(library: ctypes.CDLL, name: str, n: int) -> Callable[[int], np.nda
     return run
 
 
-def compare(native: Callable[[int], np.ndarray], other: Callable[[int], np.ndarray]) -> tuple[list[float], list[float]]:
+def compare(
+    native: Callable[[int], np.ndarray], other: Callable[[int], np.ndarray], pairs: int
+) -> tuple[list[float], list[float]]:
     """Medians in ns of alternating blocks: (native, reference), in an order that changes from pair to pair."""
     for run in (native, other, native, other):
         run(20)
@@ -74,7 +79,7 @@ def compare(native: Callable[[int], np.ndarray], other: Callable[[int], np.ndarr
     iterations = int(np.clip(BLOCK_NS / max(each_ns, 1.0), 10, 5000))
     medians: dict[int, list[float]] = {0: [], 1: []}
     runs = (native, other)
-    for pair in range(PAIRS):
+    for pair in range(pairs):
         for which in (0, 1) if pair % 2 == 0 else (1, 0):
             COMM.Barrier()
             medians[which].append(float(np.median(durations(runs[which](iterations)))))
@@ -84,11 +89,13 @@ def compare(native: Callable[[int], np.ndarray], other: Callable[[int], np.ndarr
 def main() -> None:
     """Every cell, as JSON lines on rank 0."""
     library = ctypes.CDLL(sys.argv[1])
+    pairs = int(sys.argv[2]) if len(sys.argv) > 2 else PAIRS
+    sizes = parse_sizes(sys.argv[3]) if len(sys.argv) > 3 else SIZES
     make = mpi.make(MPI.Get_library_version())
     for name in BENCHMARKS:
-        for n in SIZES:
+        for n in sizes:
             native = {"pingpong": pingpong, "window": window, "allreduce": allreduce}[name](n)
-            ours, theirs = compare(native.run, reference(library, name, n))
+            ours, theirs = compare(native.run, reference(library, name, n), pairs)
             if RANK == 0:
                 cell = {
                     "mpi": make,

@@ -28,7 +28,7 @@ TCP = Fabric("tcp-lo", "tcp", ("vm",), {"vm": ("lo",)})
 
 
 def plan(text: str, *fabrics: Fabric) -> Plan:
-    return make_plan(parse(text, "x", registry.load()), fabrics or (SHM,), (0, 1))
+    return make_plan(parse(jobs.once(text), "x", registry.load()), fabrics or (SHM,), (0, 1))
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_job_in_flight_is_ended_when_the_runs_time_has_passed() -> None:
 
 def fabricbench(folder: Path, text: str, *more: str) -> jobs.Done:
     path = folder / "plan.toml"
-    path.write_text(text)
+    path.write_text(jobs.once(text))
     return jobs.fabricbench("run", "--plan", str(path), "--fabric", "shm", "--module", "tests.plant", *more)
 
 

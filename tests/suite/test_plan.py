@@ -9,8 +9,10 @@ import pytest
 from fabrics.model import Fabric
 from microbench import registry
 from microbench.case import Case
-from suite.plan import Plan, dpus, estimate_s, make_plan, place, spec
+from suite.placement import dpus, place
+from suite.plan import Plan, estimate_s, make_plan, spec
 from suite.planfile import parse
+from tests import jobs
 
 SHM = Fabric("shm", "shm", ("vm",))
 LAB = Fabric(
@@ -20,7 +22,7 @@ BROKEN = Fabric("eth2g5", "tcp", ("h0", "h1"), {}, 2.5e9, lab="lab", unusable="n
 
 
 def plan(text: str, *fabrics: Fabric, cpus: tuple[int, ...] = (0, 1)) -> Plan:
-    return make_plan(parse(text, "x", registry.load()), fabrics, cpus)
+    return make_plan(parse(jobs.once(text), "x", registry.load()), fabrics, cpus)
 
 
 def test_one_job_for_each_fabric_rank_count_and_kind() -> None:

@@ -9,6 +9,7 @@ import pytest
 from fabrics.errors import UserError
 from microbench import registry
 from microbench.registry import Registry
+from microbench.stats import FEWEST_LAUNCHES
 from suite.planfile import TIERS, parse, read_plan, read_tier
 
 
@@ -33,6 +34,7 @@ def test_common_values_reach_every_section(table: Registry) -> None:
 
 
 def test_a_benchmark_may_have_several_sections(table: Registry) -> None:
+    assert parse("[barrier]", "x", table).launches == FEWEST_LAUNCHES  # so that verdicts can be had
     file = parse("[[barrier]]\nranks = [2]\n[[barrier]]\nranks = [3]\nbudget_s = 1", "x", table)
     assert [(s.benchmark, s.ranks, s.budget_s) for s in file.sections] == [
         ("barrier", (2,), 0.5),

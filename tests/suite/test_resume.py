@@ -35,7 +35,7 @@ TCP = Fabric("eth10g", "tcp", ("h0", "h1"), {"h0": ("eth10g",), "h1": ("eth10g",
 
 def arguments(folder: Path, plan: str = PLAN) -> list[str]:
     path = folder / "plan.toml"
-    path.write_text(plan)
+    path.write_text(jobs.once(plan))
     return ["run", "--plan", str(path), "--fabric", "shm", "--module", "tests.plant", "-o", str(folder / "run")]
 
 
@@ -266,7 +266,7 @@ def test_a_run_that_filled_its_disk_goes_on_when_there_is_room(tmp_path: Path) -
 
 
 def plan(text: str, *fabrics: Fabric, seed: int = 1, cpus: tuple[int, ...] = (0, 1)) -> Plan:
-    return make_plan(parse(text, "x", registry.load()), fabrics, cpus, seed)
+    return make_plan(parse(jobs.once(text), "x", registry.load()), fabrics, cpus, seed)
 
 
 def described(made: Plan, fabrics: tuple[Fabric, ...], **environment: Any) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def records(folder: Path) -> list[dict[str, Any]]:
 
 def run(folder: Path, plan: str, *more: str, timeout_s: float = 120) -> jobs.Done:
     path = folder / "plan.toml"
-    path.write_text(plan)
+    path.write_text(jobs.once(plan))
     where = ("--fabric", "shm", "--module", "tests.plant", "-o", str(folder / "run"))
     return jobs.fabricbench("run", "--plan", str(path), *where, *more, timeout_s=timeout_s)
 
@@ -130,7 +130,7 @@ def test_a_fabric_whose_bytes_went_elsewhere_is_told_and_not_published(tmp_path:
         "import suite.cli; sys.exit(suite.cli.main(sys.argv[1:]))"
     )
     plan = tmp_path / "plan.toml"
-    plan.write_text("budget_s = 0.05\n[barrier]\n")
+    plan.write_text("launches = 1\nbudget_s = 0.05\n[barrier]\n")
     where = ("--plan", str(plan), "--fabric", "tcp-lo", "-o", str(tmp_path / "run"))
     done = jobs.python("-c", code, "run", *where)
     assert done.code == 4
@@ -145,7 +145,7 @@ def test_a_fabric_whose_bytes_went_elsewhere_is_told_and_not_published(tmp_path:
 def started(tmp_path: Path) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
     """A run that hangs in its second case, and all its descendants."""
     plan = tmp_path / "plan.toml"
-    plan.write_text("budget_s = 0.05\n[plant_ok]\n[plant_hang]\n")
+    plan.write_text("launches = 1\nbudget_s = 0.05\n[plant_ok]\n[plant_hang]\n")
     where = ("--fabric", "shm", "--module", "tests.plant", "-o", str(tmp_path / "run"))
     command = [sys.executable, "-m", "suite.cli", "run", "--plan", str(plan), *where]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -275,7 +275,7 @@ def test_a_full_disk_is_one_line_and_keeps_what_there_is(tmp_path: Path) -> None
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40k", "small", disk], check=True)
     try:
         plan = tmp_path / "plan.toml"
-        plan.write_text("budget_s = 0.02\n[plant_ok]\n[latency]\nsizes = '0,1:64K'\n")
+        plan.write_text("launches = 1\nbudget_s = 0.02\n[plant_ok]\n[latency]\nsizes = '0,1:64K'\n")
         where = ("--fabric", "shm", "--module", "tests.plant", "-o", str(disk / "run"))
         done = jobs.fabricbench("run", "--plan", str(plan), *where)
         assert done.code == 4
