@@ -189,10 +189,10 @@ def test_what_the_timer_cannot_resolve_is_batched(pair: dict[str, Any]) -> None:
     assert pair["batched"]["metrics"]["time_p99"]["note"] == f"batched {batch}: a mean has no tail"
 
 
-def test_a_planted_skew_is_laid_to_its_rank(found: dict[str, Any]) -> None:
-    late = found["late"]
+def test_a_planted_skew_is_laid_to_its_rank(pair: dict[str, Any]) -> None:
+    late = pair["late"]
     assert late["metrics"]["entry_skew"]["value"] > 1.9e-3  # and more where cores are busy
-    assert late["method"]["late_ranks"] == [found["ranks"] - 1]
+    assert late["method"]["late_ranks"] == [pair["ranks"] - 1]
     assert late["metrics"]["last_exit"]["value"] < late["metrics"]["makespan"]["value"]
     assert late["method"]["clock_discrepancy_s"] == 0  # one host, one clock
 

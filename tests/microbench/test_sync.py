@@ -124,8 +124,8 @@ def test_a_planted_nap_is_the_last_ranks_entry_skew(
 ) -> None:
     got = (pair if ranks == 2 else three)[f"{way} and a nap"]
     assert got["skew_ns"] > 1_900_000
-    assert np.argmax(got["last"]) == ranks - 1
-    if ranks <= CORES:
+    if ranks <= CORES:  # with fewer cores, whoever waits for one may come later still
+        assert np.argmax(got["last"]) == ranks - 1
         assert got["skew_ns"] < 8_000_000
 
 
