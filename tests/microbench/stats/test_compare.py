@@ -114,7 +114,8 @@ def test_verdicts_on_planted_ratios(factor: float, better: Better, verdict: Verd
 
 
 def test_reasons_name_interval_and_margin() -> None:
-    assert decide([1.05 * x for x in OLD], OLD, "lower", 0.01).reason == "99.5 % interval 1.046 to 1.054 beyond 1 +- 0.01"
+    slower = decide([1.05 * x for x in OLD], OLD, "lower", 0.01)
+    assert slower.reason == "99.5 % interval 1.046 to 1.054 beyond 1 +- 0.01"
     assert decide(OLD, OLD, "lower", 0.01).reason == "95 % interval 0.997 to 1.003 within 1 +- 0.01"
     reason = decide([1.01 * x for x in OLD], OLD, "lower", 0.01).reason
     assert reason == "99.5 % interval 1.006 to 1.014 not beyond, 95 % interval 1.007 to 1.013 not within 1 +- 0.01"
