@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from microbench.job import Job
 
 PAYLOAD_BYTES = 64 << 20
-_MESSAGE_BYTES, _WINDOW = 1 << 20, 8
+_MESSAGE_BYTES, _WINDOW = 1 << 20, 4
 _WINDOW_BYTES = _WINDOW * _MESSAGE_BYTES
-_FULL_PEERS = 3
+_FULL_PEERS, _MOST_BYTES = 3, 2 * PAYLOAD_BYTES
 _QUIET_S = 0.2
-_SETTLE_S = 1.5
+_SETTLE_S = 1.2
 _LONGEST_S = 1.0
 _TAG = 77
 _MOST_REPEATS = 16
@@ -132,17 +132,17 @@ def _tournament(ranks: Sequence[int]) -> list[list[tuple[int, int]]]:
 
 
 def pair_bytes(hosts: int) -> int:
-    """What a pair sends: 64 MiB; in jobs of more than four hosts each host's share of what it sends in one of four.
+    """What a pair sends: 64 MiB; in jobs of more than four hosts, each host's share of 128 MiB, in whole windows.
 
-    At least one window. A pair in N that goes another way then shows as a part of 1 / (N - 1) of its hosts' payload.
+    One of a host's N - 1 pairs that goes another way then still is a part of 1 / (N - 1) of its payload.
     """
     if hosts - 1 <= _FULL_PEERS:
         return PAYLOAD_BYTES
-    return -(-_FULL_PEERS * PAYLOAD_BYTES // ((hosts - 1) * _WINDOW_BYTES)) * _WINDOW_BYTES
+    return -(-_MOST_BYTES // ((hosts - 1) * _WINDOW_BYTES)) * _WINDOW_BYTES
 
 
 def prove_job(job: Job, payload_bytes: int | None = None) -> Proof:
-    """The proof that all cases of the job inherit; ``payload_bytes`` a pair, in whole windows of 8 MiB."""
+    """The proof that all cases of the job inherit; ``payload_bytes`` a pair, in whole windows of 4 MiB."""
     rounds = probe_rounds(job.hosts, job.fabric.rails)
     if not rounds:
         return Proof("unknown", "one rank: nothing to send")

@@ -18,12 +18,9 @@ def autocorrelation(series: ArrayLike, lag: int = 1) -> float:
     and where the lag is as long as the series.
     """
     x = np.asarray(series, dtype=np.float64).ravel()
-    return _lagged(x - x.mean(), lag)
-
-
-def _lagged(centred: NDArray[np.float64], lag: int) -> float:
-    power = float(centred @ centred)
-    return float(centred[:-lag] @ centred[lag:]) / power if power else 0.0
+    x = x - x.mean()
+    power = float(x @ x)
+    return float(x[:-lag] @ x[lag:]) / power if power else 0.0
 
 
 def effective_n(series: ArrayLike, q: float = 0.5) -> int:
@@ -36,14 +33,17 @@ def effective_n(series: ArrayLike, q: float = 0.5) -> int:
     if x.size < _FEWEST:
         return x.size
     above = (x > np.quantile(x, q)).astype(np.float64)
-    above -= above.mean()
-    total = 0.0
-    for lag in range(1, x.size // 4):
-        r = _lagged(above, lag)
-        if r <= _SIGNIFICANT / math.sqrt(x.size):
-            break
-        total += r
+    r = _correlations(above - above.mean())[1 : x.size // 4]
+    noise = np.flatnonzero(r <= _SIGNIFICANT / math.sqrt(x.size))
+    total = float(r[: noise[0] if noise.size else r.size].sum())
     return max(1, round(x.size / (1 + 2 * total)))
+
+
+def _correlations(centred: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The autocorrelation at every lag from 0 on; by Fourier transform, since long series may depend on long ones."""
+    size = 1 << (2 * centred.size - 1).bit_length()  # so that the ends do not meet
+    products = np.fft.irfft(np.abs(np.fft.rfft(centred, size)) ** 2, size)[: centred.size]
+    return np.asarray(products / products[0] if products[0] > 0 else np.zeros_like(products))
 
 
 def block_medians(series: ArrayLike) -> NDArray[np.float64]:

@@ -94,9 +94,9 @@ def _one(folder: Path, lab: str, fabric: str, act: signal.Signals, rng: random.R
 
 
 def _limit_s(reasons: list[str]) -> float:
-    """The deadline of the stage that the rank was hit in, as the reason tells it; a death has none to wait for."""
+    """The deadline of the stage that the rank was hit in, as the reason tells it; the case's, where it tells a death."""
     found = re.search(r"(?:deadline of|within) ([0-9.]+) s", reasons[0]) if reasons else None
-    return float(found[1]) if found else 0.0
+    return float(found[1]) if found else DEADLINE_S
 
 
 def _workers(pid: int) -> Mapping[int, int]:

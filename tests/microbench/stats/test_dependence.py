@@ -23,6 +23,23 @@ def test_autocorrelation_of_a_known_process() -> None:
     assert [autocorrelation(x, lag) for lag in (1, 2, 3)] == pytest.approx([0.5, 0.25, 0.125], abs=0.03)
 
 
+def test_effective_n_of_a_long_series_that_flips_is_quick_and_small() -> None:
+    """Ten states of 10,000 samples each: what a machine does whose cores move apart. Lag by lag it would take minutes."""
+    series = np.repeat(np.tile([1.0, 2.0], 5), 10_000) + np.random.default_rng(3).normal(0, 0.1, 100_000)
+    assert effective_n(series) < 100
+
+
+def test_effective_n_agrees_with_sums_lag_by_lag() -> None:
+    x = ar1(np.random.default_rng(11), 3000, 0.8)
+    above = (x > np.median(x)).astype(float)
+    total = 0.0
+    for lag in range(1, 750):
+        if (r := autocorrelation(above, lag)) <= 1.96 / np.sqrt(3000):
+            break
+        total += r
+    assert effective_n(x) == round(3000 / (1 + 2 * total))
+
+
 def test_effective_n_of_known_series() -> None:
     rng = np.random.default_rng(3)
     assert effective_n(rng.normal(size=4000)) > 3600
