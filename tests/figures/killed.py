@@ -94,7 +94,7 @@ def _one(folder: Path, lab: str, fabric: str, act: signal.Signals, rng: random.R
 
 
 def _limit_s(reasons: list[str]) -> float:
-    """The deadline of the stage that the rank was hit in, as the reason tells it; the case's, where it tells a death."""
+    """The deadline of the stage that the rank was hit in, as the reason tells it; of a death, the case's."""
     found = re.search(r"(?:deadline of|within) ([0-9.]+) s", reasons[0]) if reasons else None
     return float(found[1]) if found else DEADLINE_S
 

@@ -24,7 +24,7 @@ def test_autocorrelation_of_a_known_process() -> None:
 
 
 def test_effective_n_of_a_long_series_that_flips_is_quick_and_small() -> None:
-    """Ten states of 10,000 samples each: what a machine does whose cores move apart. Lag by lag it would take minutes."""
+    """Ten states of 10,000 samples each, as of a machine whose cores move apart: lag by lag it would take minutes."""
     series = np.repeat(np.tile([1.0, 2.0], 5), 10_000) + np.random.default_rng(3).normal(0, 0.1, 100_000)
     assert effective_n(series) < 100
 
