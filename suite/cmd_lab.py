@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tabulate import tabulate
@@ -19,6 +19,7 @@ from fabrics.lab.config import (
     LabConfig,
     format_rate,
     parse_fabric,
+    parse_percent,
     parse_rate,
 )
 
@@ -27,10 +28,13 @@ examples:
   fabricbench lab up                                   two hosts, two DPUs, eth2g5 and eth10g
   fabricbench lab up --no-dpus --fabric eth1g:1gbit
   fabricbench lab exec h0 ping -c 1 h1-eth10g
+  fabricbench lab up --slurm                           a Slurm cluster: lab exec h0 srun -N 2 hostname
   fabricbench lab shape eth10g 200mbit --host h1       a slow link, both ways
+  fabricbench lab shape eth10g --loss 0.5% --host h1   what arrives at h1 is lost now and then
+  fabricbench lab shape --cpu 25% --host d0            a slow DPU
   fabricbench lab down
 """
-_UNSHAPED = "none"
+_NONE = "none"
 Subparsers = argparse._SubParsersAction  # it has no public name
 
 
@@ -76,6 +80,14 @@ def _add_up(actions: Subparsers[argparse.ArgumentParser]) -> None:
     parser = _action(actions, _up, "up", summary, "up --fabric eth1g:1gbit")
     parser.add_argument("--nodes", type=int, default=LabConfig.nodes, help="hosts (default: %(default)s)")
     parser.add_argument("--no-dpus", action="store_true", help="hosts alone")
+    parser.add_argument(
+        "--shared-identity",
+        action="store_true",
+        help="host and DPU share boot id, /dev/shm and IPC, as CMA and shared windows between them need",
+    )
+    parser.add_argument(
+        "--slurm", action="store_true", help="the hosts are a Slurm cluster (packages slurm-wlm, munge)"
+    )
     fabrics = " ".join(f"{f.name}:{(f.rate_bits_per_s or 0) / 1e9:g}gbit" for f in DEFAULT_FABRICS)
     parser.add_argument(
         "--fabric",
@@ -87,8 +99,17 @@ def _add_up(actions: Subparsers[argparse.ArgumentParser]) -> None:
 
 def _up(args: argparse.Namespace) -> int:
     fabrics = tuple(map(parse_fabric, args.fabric)) if args.fabric else DEFAULT_FABRICS
-    lab = cluster.up(LabConfig(args.name, args.nodes, not args.no_dpus, fabrics))
-    print(f"lab {lab.name}: {', '.join(lab.config.members)} on {', '.join(lab.rates)}", file=sys.stderr)
+    config = LabConfig(
+        args.name,
+        args.nodes,
+        not args.no_dpus,
+        fabrics,
+        shared_identity=args.shared_identity,
+        slurm=args.slurm,
+    )
+    lab = cluster.up(config)
+    slurm = ", with Slurm" if config.slurm else ""
+    print(f"lab {lab.name}: {', '.join(config.members)} on {', '.join(lab.rates)}{slurm}", file=sys.stderr)
     return 0
 
 
@@ -118,7 +139,7 @@ def _status(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps([_as_dict(status) for status in labs], indent=1))
     elif labs:
-        headers = ("lab", "state", "hosts and DPUs", "fabrics", "processes")
+        headers = ("lab", "state", "hosts and DPUs", "fabrics", "also", "processes")
         print(tabulate([_row(status) for status in labs], headers))
     else:
         print("no lab is up: fabricbench lab up", file=sys.stderr)
@@ -127,23 +148,44 @@ def _status(args: argparse.Namespace) -> int:
 
 def _as_dict(status: cluster.LabStatus) -> dict[str, Any]:
     lab = status.lab
-    about = {"config": lab.config.as_dict(), "rates_bits_per_s": lab.rates} if lab else {}
-    return {"name": status.name, "up": lab is not None, "processes": status.processes, **about}
+    told = {"name": status.name, "up": lab is not None, "processes": status.processes}
+    if lab is None:
+        return told
+    held = {"rates_bits_per_s": lab.rates, "loss": lab.loss, "cpu_cores": lab.cpus}
+    return {**told, "config": lab.config.as_dict(), **held, "slurm_absent": list(status.absent)}
 
 
 def _row(status: cluster.LabStatus) -> tuple[str, ...]:
     lab = status.lab
     if lab is None:
-        return status.name, "half made", "", "", str(status.processes)
-    fabrics = [f"{fabric} {_rates(by_host)}" for fabric, by_host in lab.rates.items()]
-    return lab.name, "up", " ".join(lab.config.members), "; ".join(fabrics), str(status.processes)
+        return status.name, "half made", "", "", "", str(status.processes)
+    fabrics = "; ".join(_fabric(lab, fabric) for fabric in lab.rates)
+    return lab.name, "up", " ".join(lab.config.members), fabrics, _also(status, lab), str(status.processes)
 
 
-def _rates(by_host: Any) -> str:
-    words = {host: "unshaped" if rate is None else format_rate(rate) for host, rate in by_host.items()}
-    if len(set(words.values())) == 1:
+def _fabric(lab: cluster.Lab, fabric: str) -> str:
+    words = {host: "unshaped" if rate is None else format_rate(rate) for host, rate in lab.rates[fabric].items()}
+    loss = lab.loss.get(fabric)
+    return f"{fabric} {_by_member(words, lab.hosts)}" + (f", loss {_shares(loss, lab)}" if loss else "")
+
+
+def _also(status: cluster.LabStatus, lab: cluster.Lab) -> str:
+    """What a lab is beside its hosts and fabrics."""
+    words = [f"CPU {_shares(lab.cpus, lab)}"] if lab.cpus else []
+    words += ["host and DPU share identity"] if lab.config.shared_identity else []
+    if lab.config.slurm:
+        words.append(f"Slurm without {', '.join(status.absent)}" if status.absent else "Slurm")
+    return "; ".join(words)
+
+
+def _shares(shares: Mapping[str, float], lab: cluster.Lab) -> str:
+    return _by_member({member: f"{100 * share:g} %" for member, share in shares.items()}, lab.config.members)
+
+
+def _by_member(words: Mapping[str, str], all_members: Sequence[str]) -> str:
+    if set(words) == set(all_members) and len(set(words.values())) == 1:
         return next(iter(words.values()))
-    return ", ".join(f"{host} {word}" for host, word in words.items())
+    return ", ".join(f"{member} {word}" for member, word in words.items())
 
 
 def _add_exec(actions: Subparsers[argparse.ArgumentParser]) -> None:
@@ -162,15 +204,43 @@ def _exec(args: argparse.Namespace) -> int:
 
 
 def _add_shape(actions: Subparsers[argparse.ArgumentParser]) -> None:
-    summary = "change the rate of a fabric, or of one host's uplink, both ways"
+    summary = "change a fabric's rate (both ways) or loss, or the cores that hosts have; of all or of one host"
     parser = _action(actions, _shape, "shape", summary, "shape eth10g 200mbit --host h1")
-    parser.add_argument("fabric", metavar="FABRIC", help="a fabric of the lab")
-    parser.add_argument("rate", metavar="RATE", help=f"such as 2.5gbit or 200mbit; {_UNSHAPED}: as fast as it goes")
-    parser.add_argument("--host", help="this host's uplink alone")
+    rate = f"such as 2.5gbit or 200mbit; {_NONE}: as fast as it goes"
+    loss = f"percentage of the packets from FABRIC that are dropped on arrival, such as 0.5%%; {_NONE}: none is"
+    cpu = f"percentage of one core, in periods of 10 ms, from 10%% on; {_NONE}: no quota"
+    parser.add_argument("fabric", metavar="FABRIC", nargs="?", help="a fabric of the lab, for a rate or a loss")
+    parser.add_argument("rate", metavar="RATE", nargs="?", help=rate)
+    parser.add_argument("--loss", metavar="PERCENT", help=loss)
+    parser.add_argument("--cpu", metavar="PERCENT", help=cpu)
+    parser.add_argument("--host", help="this host alone: its uplink's rate; what it or a DPU loses, or has of the CPU")
 
 
 def _shape(args: argparse.Namespace) -> int:
-    rate = None if args.rate == _UNSHAPED else parse_rate(args.rate)
-    lab = cluster.shape(cluster.load(args.name), args.fabric, rate, args.host)
-    print(f"lab {lab.name}: {args.fabric} {_rates(lab.rates[args.fabric])}", file=sys.stderr)
+    lab = cluster.load(args.name)
+    for change in _changes(args):  # all of them are understood before the first is made
+        lab = change(lab)
+    told = [_fabric(lab, args.fabric)] if args.fabric else []
+    told += [f"CPU {_shares(lab.cpus, lab) or 'without quota'}"] if args.cpu else []
+    print(f"lab {lab.name}: {'; '.join(told)}", file=sys.stderr)
     return 0
+
+
+def _changes(args: argparse.Namespace) -> list[Callable[[cluster.Lab], cluster.Lab]]:
+    if args.fabric is None and args.loss:
+        raise UserError("lab shape: --loss needs a fabric, such as lab shape eth10g --loss 0.5%")
+    if args.fabric and args.rate is None and args.loss is None:
+        raise UserError(f"lab shape: fabric {args.fabric} needs a rate or --loss; --cpu goes without a fabric")
+    if args.fabric is None and args.cpu is None:
+        raise UserError("lab shape: what to change is needed: FABRIC RATE, FABRIC --loss PERCENT or --cpu PERCENT")
+    changes: list[Callable[[cluster.Lab], cluster.Lab]] = []
+    if args.rate is not None:
+        rate = None if args.rate == _NONE else parse_rate(args.rate)
+        changes.append(lambda lab: cluster.shape(lab, args.fabric, rate, args.host))
+    if args.loss is not None:
+        share = 0.0 if args.loss == _NONE else parse_percent(args.loss, "loss")
+        changes.append(lambda lab: cluster.lose(lab, args.fabric, share, args.host))
+    if args.cpu is not None:
+        cores = None if args.cpu == _NONE else parse_percent(args.cpu, "CPU share")
+        changes.append(lambda lab: cluster.limit_cpu(lab, cores, args.host))
+    return changes

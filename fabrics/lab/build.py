@@ -169,14 +169,36 @@ def _quiet(lab: str, place: str, sysctls: Mapping[str, str]) -> None:
 def _make_member(config: LabConfig, member: str) -> None:
     _quiet(config.name, member, {**_SYSCTLS, **_MEMBER_SYSCTLS})
     home = Path(BASE, config.name, member)
-    (home / "shm").mkdir(parents=True)
-    kernel.mount("shm", str(home / "shm"), "tmpfs", data="mode=1777")
-    identity = uuid.uuid4()
-    (home / "machine-id").write_text(f"{identity.hex}\n")
+    home.mkdir()
+    (home / "machine-id").write_text(f"{uuid.uuid4().hex}\n")
     (home / "hosts").write_text(hosts_file(config))
-    kernel.unshare(kernel.NEWUTS | kernel.NEWIPC)
+    boot_id = _make_identity(home, _sharing(config, member))
+    kernel.unshare(kernel.NEWUTS)
     kernel.set_hostname(member)
-    for kind in ("uts", "ipc"):
-        (home / kind).touch()
-        kernel.mount(f"/proc/thread-self/ns/{kind}", str(home / kind), flags=kernel.BIND)
-    (home / "boot_id").write_text(f"{identity}\n")  # last: by it `enter` knows that the member is whole
+    _pin("uts", home)
+    (home / "boot_id").write_text(boot_id)  # last: by it `enter` knows that the member is whole
+
+
+def _sharing(config: LabConfig, member: str) -> Path | None:
+    """The run directory of the host whose identity ``member`` shares, if it does."""
+    shares = config.shared_identity and member in config.dpu_hosts
+    return Path(BASE, config.name, f"h{member[1:]}") if shares else None
+
+
+def _make_identity(home: Path, host: Path | None) -> str:
+    """Give a member /dev/shm and IPC, its own or those of ``host``; its boot id."""
+    (home / "shm").mkdir()
+    if host is None:
+        kernel.mount("shm", str(home / "shm"), "tmpfs", data="mode=1777")
+        kernel.unshare(kernel.NEWIPC)
+        _pin("ipc", home)
+        return f"{uuid.uuid4()}\n"
+    (home / "ipc").touch()
+    for name in ("shm", "ipc"):
+        kernel.mount(str(host / name), str(home / name), flags=kernel.BIND)
+    return (host / "boot_id").read_text()
+
+
+def _pin(kind: str, home: Path) -> None:
+    (home / kind).touch()
+    kernel.mount(f"/proc/thread-self/ns/{kind}", str(home / kind), flags=kernel.BIND)

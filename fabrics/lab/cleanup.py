@@ -6,12 +6,12 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from fabrics.errors import CannotRun
-from fabrics.lab import kernel
+from fabrics.lab import groups, kernel
 from fabrics.lab.enter import BASE, NETNS, namespace
 
 _TERM_S, _KILL_S = 2.0, 5.0
@@ -37,10 +37,21 @@ def processes(lab: str) -> list[int]:
         return _inside(wanted)
 
 
+def processes_of(lab: str, member: str) -> list[int]:
+    """The ids of all processes that run on one host or DPU of ``lab``, this one left out."""
+    with _open([Path(NETNS, namespace(lab, member))]) as wanted:  # a host and its DPU may share the others
+        return _inside(wanted)
+
+
 @contextmanager
 def _held(lab: str) -> Iterator[set[_Namespace]]:
-    """The identities of a lab's namespaces, which no other namespace can get meanwhile: they are held open."""
-    pins = [*namespaces(lab), *Path(BASE, lab).glob("*/uts"), *Path(BASE, lab).glob("*/ipc")]
+    with _open([*namespaces(lab), *Path(BASE, lab).glob("*/uts"), *Path(BASE, lab).glob("*/ipc")]) as wanted:
+        yield wanted
+
+
+@contextmanager
+def _open(pins: Sequence[Path]) -> Iterator[set[_Namespace]]:
+    """The identities of pinned namespaces, which no other namespace can get meanwhile: they are held open."""
     descriptors = []
     try:
         for pin in pins:
@@ -107,6 +118,7 @@ def remove(lab: str) -> bool:
         _end(lab, wanted)
         _unmake(lab, home)
         _end(lab, wanted)  # what was just entering
+    found |= groups.remove(lab)
     return found
 
 

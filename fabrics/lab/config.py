@@ -19,6 +19,7 @@ _LAB_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _FABRIC_NAME = re.compile(r"[a-z][a-z0-9]{0,9}")  # with a node's name and a dot it must fit a device's 15
 _RATE = re.compile(r"(\d+(?:\.\d+)?)([kmg])bit")
 _RATE_UNITS = {"k": 1e3, "m": 1e6, "g": 1e9}
+_PERCENT = re.compile(r"(\d+(?:\.\d+)?)%")
 
 
 def check_name(name: str) -> str:
@@ -59,6 +60,9 @@ DEFAULT_FABRICS = (LabFabric("eth2g5", 2.5e9), LabFabric("eth10g", 10e9))
 class LabConfig:
     """A lab: hosts h0, h1, ...; with ``dpus`` a DPU d0, d1, ... beside each; fabrics joining all of them.
 
+    ``shared_identity``: a host and its DPU have one boot id, one /dev/shm and one IPC namespace, as one machine has;
+    else each has its own. ``slurm``: the hosts are nodes of a Slurm cluster.
+
     Raises UserError for a name, count, fabric or MTU that cannot be.
     """
 
@@ -67,6 +71,8 @@ class LabConfig:
     dpus: bool = True
     fabrics: tuple[LabFabric, ...] = DEFAULT_FABRICS
     mtu: int = 1500
+    shared_identity: bool = False
+    slurm: bool = False
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -77,6 +83,8 @@ class LabConfig:
             raise UserError(f"lab {self.name}: fabrics {', '.join(names)}: 1 to {MAX_FABRICS}, names unique")
         if not 576 <= self.mtu <= 9000:
             raise UserError(f"lab {self.name}: mtu {self.mtu}: 576 to 9000 bytes")
+        if self.shared_identity and not self.dpus:
+            raise UserError(f"lab {self.name}: a shared identity of host and DPU needs DPUs")
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -119,6 +127,14 @@ def parse_rate(text: str) -> float:
     if not match:
         raise UserError(f"rate {text!r}: a number with kbit, mbit or gbit, such as 2.5gbit")
     return float(match[1]) * _RATE_UNITS[match[2]]
+
+
+def parse_percent(text: str, what: str) -> float:
+    """The fraction of ``12.5%``; raises UserError that names ``what`` and the token."""
+    match = _PERCENT.fullmatch(text)
+    if not match:
+        raise UserError(f"{what} {text!r}: a number and %, such as 12.5%")
+    return float(match[1]) / 100
 
 
 def format_rate(rate_bits_per_s: float) -> str:

@@ -5,7 +5,8 @@ It joins the host's network, UTS and IPC namespaces, and makes a mount namespace
 takes the arguments that a launcher hands to ssh and, as ssh does, gives the command to a shell and passes
 nothing of the caller's environment but PATH and HOME.
 
-Only the standard library and fast: every rank of every launch comes through here.
+A host that is held to a CPU quota takes the process into its control group, and in a lab with Slurm the environment
+names the lab's own configuration. Only the standard library and fast: every rank of every launch comes through here.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 BASE = "/run/fabricbench"
 NETNS = "/run/netns"
+GROUP = "group"  # in a host's run directory: names the file that takes its processes
+SLURM = "slurm"  # in a lab's run directory: all that is Slurm's
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
 _SSH_VALUED = "bcDEeFIiJLlmOopQRSWw"  # the options of ssh that take a value
 _BOOT = "import sys; sys.path.append({root!r}); from fabrics.lab.enter import main; main()"
@@ -60,6 +63,32 @@ def join_host(lab: str, host: str) -> None:
         raise CannotRun(f"lab host {host} of lab {lab}: {error.filename}: {error.strerror}") from None
 
 
+def join_group(lab: str, host: str) -> None:
+    """Move the calling process, with all its threads, into the control group of ``host`` if it has one."""
+    try:
+        with open(f"{BASE}/{lab}/{host}/{GROUP}") as marker:  # noqa: PTH123 - pathlib doubles the imports
+            takes = marker.read()
+        with open(takes, "w") as group:  # noqa: PTH123
+            group.write("0")
+    except FileNotFoundError:
+        return  # no quota was ever set
+    except OSError as error:
+        raise CannotRun(f"lab host {host} of lab {lab}: its CPU quota: {error.strerror}") from None
+
+
+def host_environment(lab: str, caller: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a process in ``lab``: those of ``caller``, and with Slurm where its configuration is.
+
+    Another Slurm's variables, such as those of a job that the caller runs in, are left out then.
+    """
+    configuration = f"{BASE}/{lab}/{SLURM}/slurm.conf"
+    if not os.path.exists(configuration):  # noqa: PTH110
+        return dict(caller)
+    ours = caller.get("SLURM_CONF") == configuration
+    kept = {name: value for name, value in caller.items() if ours or not name.startswith("SLURM_")}
+    return {**kept, "SLURM_CONF": configuration}
+
+
 def _own_files(home: str) -> None:
     cgroups = os.open("/sys/fs/cgroup", os.O_PATH | os.O_CLOEXEC)  # the old one: reachable when /sys is covered
     kernel.mount("none", "/sys", "sysfs")
@@ -74,7 +103,8 @@ def _own_files(home: str) -> None:
 
 def _unknown(lab: str, host: str) -> str:
     try:
-        hosts = sorted(entry.name for entry in os.scandir(f"{BASE}/{lab}") if entry.is_dir())
+        home = f"{BASE}/{lab}"
+        hosts = sorted(name for name in os.listdir(home) if os.path.exists(f"{home}/{name}/boot_id"))  # noqa: PTH110, PTH208
     except FileNotFoundError:
         return f"lab {lab} is not up: fabricbench lab up --name {lab}"
     return f"lab {lab} has no host {host}: one of {', '.join(hosts)}"
@@ -135,10 +165,11 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     try:
         host, command = ssh_words(words) if ssh else _words(words)
         join_host(lab, host)
+        join_group(lab, host)
     except (UserError, CannotRun) as error:
         _leave(str(error), error.exit_code)
     kept = ("PATH", "HOME") if ssh else tuple(os.environ)
-    _become(command, {name: os.environ[name] for name in kept if name in os.environ})
+    _become(command, host_environment(lab, {name: os.environ[name] for name in kept if name in os.environ}))
 
 
 if __name__ == "__main__":

@@ -8,25 +8,25 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from fabrics.errors import CannotRun, UserError
-from fabrics.lab import check, cleanup, cluster
+from fabrics.lab import check, cleanup, cluster, groups
 from fabrics.lab.config import LabConfig, LabFabric
-from fabrics.lab.enter import BASE, NETNS, namespace
-from tests.fabrics.conftest import DEADLINE_S, ROOT, output, run_in, sleeper
+from fabrics.lab.enter import BASE, namespace
+from tests.fabrics.conftest import DEADLINE_S, output, run_in, sleeper
 
 
 def traces(name: str) -> list[str]:
-    """All that a lab leaves anywhere: namespaces, mounts, files."""
+    """All that a lab leaves anywhere: namespaces, mounts, files, control groups."""
     mounts = [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if f"/{name}" in line]
     pinned = output("ip", "netns").split()
     home = Path(BASE, name)
-    return mounts + [pin for pin in pinned if pin.startswith(f"fabricbench.{name}.")] + [str(home)] * home.exists()
+    pins = [pin for pin in pinned if pin.startswith(f"fabricbench.{name}.")]
+    return mounts + pins + [str(home)] * home.exists() + [str(folder) for folder in groups.folders(name)]
 
 
 def host_says(lab: cluster.Lab, host: str, command: str) -> str:
@@ -139,29 +139,6 @@ def test_ups_at_once_do_not_mix(spare: str) -> None:
     assert pins == {namespace(spare, place) for place in (*lab.config.members, "switch")}
 
 
-@pytest.mark.parametrize("stage", ["namespaces", "members", "links"])
-def test_a_killed_up_is_cleaned_up(spare: str, stage: str) -> None:
-    signs = {
-        "namespaces": Path(NETNS, namespace(spare, "h0")),
-        "members": Path(BASE, spare, "h0", "boot_id"),
-        "links": Path(BASE, spare, "d19", "boot_id"),
-    }
-    program = f"from fabrics.lab import cluster, config; cluster.up(config.LabConfig({spare!r}, 20))"
-    process = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT)
-    deadline = time.monotonic() + DEADLINE_S
-    while not signs[stage].exists() and time.monotonic() < deadline:
-        time.sleep(0.0005)
-    process.kill()
-    assert process.wait(timeout=DEADLINE_S) == -signal.SIGKILL
-    with pytest.raises(UserError, match="is not up"):
-        cluster.load(spare)
-    assert next(status for status in cluster.status() if status.name == spare).lab is None
-    lab = cluster.up(LabConfig(spare))
-    assert host_says(lab, "h1", "hostname") == "h1"
-    assert cluster.down(spare)
-    assert traces(spare) == []
-
-
 def test_an_up_that_fails_leaves_nothing(spare: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fabrics.lab.build.limit_bytes", lambda rate: -1)  # tc refuses it
     with pytest.raises(CannotRun, match="tc: "):
@@ -264,7 +241,7 @@ else:
 """
 
 
-def _seconds(lab: cluster.Lab, network: str, to: str = "h1", size: int = 32 << 20) -> float:
+def stream_seconds(lab: cluster.Lab, network: str, to: str = "h1", size: int = 32 << 20) -> float:
     program = [sys.executable, "-c", STREAM, lab.address(to, network), str(size)]
     with subprocess.Popen(lab.enter(to, [*program, "receive"]), stdout=subprocess.PIPE, text=True) as receiver:
         assert receiver.stdout is not None
@@ -275,18 +252,18 @@ def _seconds(lab: cluster.Lab, network: str, to: str = "h1", size: int = 32 << 2
 
 
 def test_rates_are_in_order(lab: cluster.Lab) -> None:
-    slow, fast = _seconds(lab, "eth2g5"), _seconds(lab, "eth10g")
+    slow, fast = stream_seconds(lab, "eth2g5"), stream_seconds(lab, "eth10g")
     assert fast < slow
     assert slow >= 0.85 * (32 << 20) * 8 / 2.5e9  # less the bucket: never faster than its rate
 
 
 def test_a_host_and_its_dpu_are_not_held_to_the_fabric_s_rate(lab: cluster.Lab) -> None:
-    assert _seconds(lab, "eth2g5", "d0") < _seconds(lab, "eth2g5", "d1")
+    assert stream_seconds(lab, "eth2g5", "d0") < stream_seconds(lab, "eth2g5", "d1")
 
 
 def test_a_stream_loses_next_to_nothing_in_the_uplink_s_queue(lab: cluster.Lab) -> None:
     before = _drops(lab)
-    _seconds(lab, "eth2g5")
+    stream_seconds(lab, "eth2g5")
     assert _drops(lab) - before <= 2
 
 
