@@ -35,6 +35,7 @@ _WARM_UP_SHARE, _TAIL_SHARE = 0.2, 0.25  # of the budget, at most
 _TAIL_S = 0.1  # the most that a percentile may cost when the median is known
 _WARM_UP_STEP, _LONGEST_WARM_UP = 20, 300
 _TAIL = 0.99
+_MOSTLY = 0.5  # of the iterations
 
 
 def slowest(times: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -111,12 +112,18 @@ class _Sampling:
     blocks: list[Block] = field(default_factory=list)
     models: list[list[ClockModel]] = field(default_factory=list)
 
-    def valid(self) -> NDArray[np.bool_]:
+    def in_time(self) -> NDArray[np.bool_]:
+        """Which iterations began in time on every rank."""
         return np.concatenate([valid(block.margins) for block in self.blocks])
+
+    def kept(self) -> NDArray[np.bool_]:
+        """Those that count: all, where most were late. A local duration is right however the ranks began."""
+        good = self.in_time()
+        return good if good.mean() >= _MOSTLY else np.ones_like(good)
 
     def series(self) -> NDArray[np.float64]:
         times = np.concatenate([block.durations for block in self.blocks], axis=1)
-        return self.headline(times[:, self.valid()].astype(float)) / self.batched
+        return self.headline(times[:, self.kept()].astype(float)) / self.batched
 
 
 def measure(
@@ -145,7 +152,10 @@ def measure(
         "measuring_s": round(time.monotonic() - started, 6),
     }  # fmt: skip
     warm = np.concatenate([warmup, *lead_in], axis=1)
-    return _agreed(job, lambda: _measured(sampled, rule, drift, warm, method))
+    if job.rank:
+        nothing = np.zeros((0, 0), "i8")
+        return Measured(nothing, nothing, nothing, np.zeros(0, "?"), np.zeros(0), {})
+    return _measured(sampled, rule, drift, warm, method)
 
 
 def _warm_up(job: Job, case: Case, loop: Loop, headline: Headline) -> tuple[Loop, Times, bool]:
@@ -222,7 +232,7 @@ def _sample(
 
 def stop_reason(case: Case, rule: Rule, series: NDArray[np.float64], done: int, spent_s: float) -> str:
     """Why to stop at this look: ``precision``, ``time``, ``max_iterations``, or nothing."""
-    if case.precision and series.size and rule.enough(series):
+    if case.precision and rule.enough(series):
         return "precision"
     if done < rule.looks[-1]:
         return "time" if spent_s > 2 * case.budget_s and done >= case.min_iterations else ""
@@ -252,28 +262,14 @@ class _Drift:
         self.models = list(self._clocks.gather())
 
 
-def _agreed(job: Job, make: Callable[[], Measured]) -> Measured:
-    """What rank 0 makes, and nothing elsewhere; where rank 0 finds the samples invalid, every rank raises that."""
-    nothing = np.zeros((0, 0), "i8")
-    made, fault = Measured(nothing, nothing, nothing, np.zeros(0, "?"), np.zeros(0), {}), ""
-    if job.rank == 0:
-        try:
-            made = make()
-        except Invalid as error:
-            fault = str(error)
-    if fault := str(job.decide(fault)):
-        raise Invalid(fault)
-    return made
-
-
 def _measured(sampled: _Sampling, rule: Rule, drift: _Drift, warmup: Times, method: dict[str, Any]) -> Measured:
-    series, good = sampled.series(), sampled.valid()
-    if not series.size:
-        raise Invalid("no iteration began in time on every rank: they need more slack than they were given")
+    series, good = sampled.series(), sampled.kept()
     median = rule.verdict(series)
     times = np.concatenate([block.durations for block in sampled.blocks], axis=1)
     starts = np.concatenate([block.starts for block in sampled.blocks], axis=1)
-    method = method | precision(rule, median, series, good)
+    method = method | precision(rule, median, series, sampled.in_time())
+    if good.all() and method["valid_fraction"] < 1:
+        method["warnings"] = ["most iterations began late on some rank: all are kept, as after a barrier"]
     if not drift.models:
         return Measured(times, starts, warmup, good, series, method, sampled.batched, rule.level)
     whole = joined([timeline(b.starts, b.ends, m) for b, m in zip(sampled.blocks, sampled.models, strict=True)])

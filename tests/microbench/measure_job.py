@@ -25,6 +25,17 @@ CASE = Case("planted", "here", ranks=JOB.size, min_iterations=10, max_iterations
 LONG, LATE_NS = 20_000, 2_000_000
 
 
+class Never(RoundTime):
+    """Starts that nobody makes in time: the slack is a nanosecond, and is not widened."""
+
+    def settle(self, run: Any) -> None:
+        """No slack."""
+        self._slack_ns[0] = 1
+
+    def widen(self, margins: Any, again: Any) -> None:
+        """Nor later."""
+
+
 class Late(Barrier):
     """A barrier after which the last rank dawdles."""
 
@@ -119,6 +130,7 @@ def main() -> None:
         "batched": told(CASE, [("work", 1)], Barrier(JOB)),
         "late": told(timed, [("work", LONG)], Late(JOB)),
         "round-time": told(CASE, [("work", LONG)], RoundTime(JOB, JOB.clocks)) if JOB.size == 2 else {},
+        "never": told(timed, [("work", LONG)], Never(JOB, JOB.clocks)),
         "backwards": backwards(),
         "disagreement": disagreement(),
         "large": large_counts(),

@@ -204,6 +204,13 @@ def test_round_time_tells_its_slack_and_what_was_in_time(pair: dict[str, Any]) -
     assert 0 < method["valid_fraction"] <= 1
 
 
+def test_where_nearly_all_begin_late_all_are_kept_and_it_is_said(found: dict[str, Any]) -> None:
+    method = found["never"]["method"]
+    assert method["valid_fraction"] < 0.5
+    assert found["never"]["metrics"]["time"]["n"] == method["iterations"] == 50
+    assert method["warnings"] == ["most iterations began late on some rank: all are kept, as after a barrier"]
+
+
 def test_a_clock_that_steps_back_makes_the_case_invalid(found: dict[str, Any]) -> None:
     assert found["backwards"].startswith("a clock went backwards by ")
 
