@@ -89,7 +89,7 @@ def _one(folder: Path, lab: str, fabric: str, act: signal.Signals, rng: random.R
         "act": act.name, "rank": victim.rank, "s": round(took, 2), "reason": reasons[0] if reasons else "",
         "named": any(f"rank {victim.rank} " in reason for reason in reasons),
         "kept": _lines(folder)[: len(records)] == records, "in time": took <= _limit_s(reasons) + ALLOWED_S,
-        "clean": not alive and leftovers.present() <= before, "rest": len(_lines(folder)) == _planned(folder),
+        "clean": not alive and not leftovers.remove_new(before), "rest": len(_lines(folder)) == _planned(folder),
     }  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """``make proof``: how long fabrics take to be found, made, tried and proved, and whether every planted fault is told.
 
-About ten minutes, as root: all but the first part is on labs of its own.
+About a quarter of an hour, as root: all but the first part is on labs of its own.
 """
 
 from __future__ import annotations

@@ -58,8 +58,8 @@ def measure(folder: Path, lab: cluster.Lab, pairs: int) -> tuple[list[Row], list
         full.append(launches(_at(lab, RATE_BITS_PER_S, folder / f"full-{number}")))
         if number < pairs:
             slow.append(launches(_at(lab, RATE_BITS_PER_S * SLOWER, folder / f"slow-{number}")))
+        _keep(full, slow)
         print(f"twins: {number} of {pairs} pairs", file=sys.stderr, flush=True)
-    _keep(full, slow)
     same = [judge(old, new) for old, new in pairwise(full)]
     planted = [judge(old, new) for old, new in zip(full, slow, strict=False)]
     return _rows(same, planted), [_false_alarms(same), _found(planted)]
