@@ -173,7 +173,9 @@ def test_directions_are_in_order_on_a_shaped_link(tmp_path: Path) -> None:
     """Ping-pong, one way, both ways on a link of known rate: each within what the link can carry."""
     sizes = {"latency": "4M", "bandwidth": "128K", "bibw": "128K"}  # well above what the shaper lets pass at once
     plan = tmp_path / "plan.toml"
-    plan.write_text("launches = 1\nbudget_s = 0.1\n" + "".join(f"[{name}]\nsizes = '{size}'\n" for name, size in sizes.items()))
+    plan.write_text(
+        "launches = 1\nbudget_s = 0.1\n" + "".join(f"[{name}]\nsizes = '{size}'\n" for name, size in sizes.items())
+    )
     done = jobs.fabricbench("run", "--plan", str(plan), "--fabric", "eth2g5", "-o", str(tmp_path / "run"))
     if "unusable" in done.err or "cannot be measured" in done.err:
         pytest.skip(done.err.strip())

@@ -194,7 +194,8 @@ def test_a_size_that_hangs_takes_no_other_with_it(ranks: int, tmp_path: Path) ->
     """Rows that are done stay, the hanging one says so, and the rest goes on in a fresh job."""
     plan = tmp_path / "plan.toml"
     plan.write_text(
-        f"launches = 1\n[plant_sized]\nranks = [{ranks}]\nsizes = '1K,1M,4M'\ndeadline_s = 1\n[plant_ok]\nranks = [{ranks}]\n"
+        f"launches = 1\n[plant_sized]\nranks = [{ranks}]\nsizes = '1K,1M,4M'\ndeadline_s = 1\n"
+        f"[plant_ok]\nranks = [{ranks}]\n"
     )
     before = leftovers.present()
     where = ("--fabric", "shm", "--module", "tests.plant", "-o", str(tmp_path / "run"))
