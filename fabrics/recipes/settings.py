@@ -105,14 +105,38 @@ def check_settings(environment: _Environment, backend: str, devices_here: Collec
     return [*lines, *_unopened(environment, stack)]
 
 
+def elsewhere(environment: _Environment, stacks: Collection[str], devices_here: Collection[str]) -> dict[str, str]:
+    """The variables that name a fabric which these settings do not lead to, and why, whatever the library says of it.
+
+    ``stacks`` are those that the library may run on (:func:`in_use`). A variable names a fabric by a device or a
+    provider: one that none of them reads, or whose every device is absent, leaves the choice to the library.
+    """
+    found: dict[str, str] = {}
+    for name, value in environment.items():
+        reading = readers(name)
+        if reading is None or name not in (*_DEVICES, "FI_PROVIDER") or any(reader in _TORCH for reader in reading):
+            continue
+        if not any(stack in reading for stack in stacks):
+            found[name] = f"{' and '.join(stacks)} does not read it"
+        elif name in _DEVICES and not any(_DEVICES[name](value, entry, devices_here) for entry in value.split(",")):
+            found[name] = f"no such device here; here are {', '.join(sorted(devices_here)) or 'none'}"
+        elif name == "FI_PROVIDER" and not any(entry in _PROVIDERS for entry in _listed(value)):
+            found[name] = "libfabric has no such provider"
+    return found
+
+
+def _listed(value: str) -> list[str]:
+    """The providers that FI_PROVIDER names or, after ^, excludes."""
+    return value.removeprefix("^").replace(";", ",").split(",")
+
+
 def _wrong(name: str, value: str, stack: str, devices_here: Collection[str]) -> list[str]:
     """What is wrong with the value of a variable that is read."""
     wanted = _CHOICES.get(name, {}).get(stack)
     if wanted is not None and value != wanted:
         return [f"{stack} needs {wanted}"]
     if name == "FI_PROVIDER":
-        names = value.removeprefix("^").replace(";", ",").split(",")
-        return [f"libfabric has no provider {entry!r}" for entry in names if entry not in _PROVIDERS]
+        return [f"libfabric has no provider {entry!r}" for entry in _listed(value) if entry not in _PROVIDERS]
     if name not in _DEVICES:
         return []
     unknown = [entry for entry in value.split(",") if not _DEVICES[name](value, entry, devices_here)]

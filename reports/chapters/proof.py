@@ -27,9 +27,9 @@ def chapter(v: View) -> Chapter:
 
 
 def verdicts(v: View, fabric: str) -> dict[str, int]:
-    """How many jobs over the fabric came to each verdict; of its records where no job is on disk."""
+    """How many jobs over the fabric came to each verdict; where no job is on disk, of its records with a number."""
     found = [_verdict(job) for job in jobs_of(v, fabric) if job.get("proof")]
-    found = found or [r.proof for r in v.records if r.fabric == fabric]
+    found = found or [r.proof for r in v.records if r.fabric == fabric and r.status == "ok"]
     return {word: found.count(word) for word in dict.fromkeys(found)}
 
 
@@ -45,9 +45,14 @@ def _verdict_text(v: View, fabric: str) -> str:
     if v.fabrics[fabric].get("unusable"):
         return "unusable"
     if not found:
-        return "not measured"
+        return "no route" if unreachable(v, fabric) else "failed" if jobs_of(v, fabric) else "not measured"
     total = sum(found.values())
     return ", ".join(word if n == total else f"{word} {n} of {total}" for word, n in found.items())
+
+
+def unreachable(v: View, fabric: str) -> str:
+    """Why hosts did not reach each other over the fabric before anything was measured; empty where they did."""
+    return str(mapping(mapping(v.data.run.get("reachability")).get("unreachable")).get(fabric) or "")
 
 
 def _overview(v: View) -> str:
@@ -72,8 +77,14 @@ def _fabric(v: View, name: str) -> str:
 
 
 def _jobs(v: View, fabric: str) -> Iterator[tuple[str, str]]:
-    """Each recipe once, and under it each verdict once with what the counters of its first job saw."""
-    for recipe, jobs in grouped(jobs_of(v, fabric), _recipe).items():
+    """Each recipe once, and under it each verdict once with what the counters of its first job saw.
+
+    A job that ended before its probe has no verdict; chapter 8 has its reason.
+    """
+    if reason := unreachable(v, fabric):
+        yield "no route", reason
+    probed = [job for job in jobs_of(v, fabric) if job.get("proof") or not job.get("reason")]
+    for recipe, jobs in grouped(probed, _recipe).items():
         yield "recipe", recipe
         for verdict, same in grouped(jobs, _verdict).items():
             proof = mapping(same[0].get("proof"))
@@ -146,3 +157,6 @@ def _findings(v: View) -> Iterator[Finding]:
     for verdict, names in by_verdict.items():
         text = SENTENCES.get(verdict, f"Verdict {verdict}: {{}}.").format(", ".join(names))
         yield Finding(2, text, {"verdict": verdict, "fabrics": names})
+    for name in v.fabrics:
+        if reason := unreachable(v, name):
+            yield Finding(2, f"NOT MEASURED: {name}: {reason}.", {"fabric": name, "unreachable": reason})

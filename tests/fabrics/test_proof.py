@@ -86,6 +86,14 @@ def test_foreign_traffic_does_not_hide_striping() -> None:
     assert judge(ETH, SENT, RECEIVED, seen, idle).verdict == "disproved"
 
 
+def test_background_does_not_stand_for_what_went_by_memory() -> None:
+    foreign = 2 * PAYLOAD // 5
+    idle = {host: {"eth10g": (foreign, foreign), "mgmt": (0, 0)} for host in QUIET}
+    assert judge(ETH, SENT, RECEIVED, streams(7 * PAYLOAD // 10 + foreign), idle).verdict == "unknown"
+    assert judge(ETH, SENT, RECEIVED, streams(PAYLOAD + foreign), idle).verdict == "proved"
+    assert judge(ETH, SENT, RECEIVED, streams(PAYLOAD // 2 + foreign), idle).verdict == "disproved"
+
+
 @pytest.mark.parametrize("carried", [0, PAYLOAD])
 def test_a_payload_below_the_noise_is_unknown(carried: int) -> None:
     idle = {host: {"eth10g": (PAYLOAD, PAYLOAD), "mgmt": (0, 0)} for host in QUIET}
