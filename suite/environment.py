@@ -12,6 +12,8 @@ from typing import Any
 
 import psutil
 
+from suite import launch
+
 PACKAGES = (
     "numpy",
     "mpi4py",
@@ -32,7 +34,7 @@ def version() -> str:
 
 
 def describe(mpi: str, mpiexec: str, removed: Mapping[str, str]) -> dict[str, Any]:
-    """Host, kernel, processors, memory, library versions, and the variables that were taken out of the way."""
+    """Host, kernel, processors, memory, library versions, and the variables taken away or passed on."""
     return {
         "hostname": socket.gethostname(),
         "kernel": f"{platform.system()} {platform.release()}",
@@ -47,6 +49,7 @@ def describe(mpi: str, mpiexec: str, removed: Mapping[str, str]) -> dict[str, An
         "mpiexec": mpiexec,
         "packages": {name: found for name in PACKAGES if (found := _package(name))},
         "removed_variables": dict(removed),
+        "passed_variables": launch.passed(),
     }
 
 

@@ -1,14 +1,40 @@
-"""Shared-memory files that an ended job left in /dev/shm: MPI libraries remove theirs only when they end well."""
+"""What an ended job left in /dev/shm and in folders of a run: MPI libraries remove theirs only when they end well."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 SHM = Path("/dev/shm")  # noqa: S108 - where the files are, not where we write
 _PREFIXES = ("mpich_shm_", "mpich_", "ucx_shm_posix_", "vader_segment", "sm_segment", "psm2_shm", "ofi_")
 _STALE_S = 60.0
+_SCRATCH = "fabricbench-"
+
+
+@contextmanager
+def scratch(folder: Path | None = None) -> Iterator[Path]:
+    """A folder for what launchers keep while a run lasts; its name tells whose it is, should the run be killed."""
+    with tempfile.TemporaryDirectory(
+        prefix=f"{_SCRATCH}{os.getpid()}-", dir=folder, ignore_cleanup_errors=True
+    ) as made:
+        yield Path(made)
+
+
+def remove_scratch(folder: Path | None = None, proc: Path = Path("/proc")) -> list[str]:
+    """Remove the folders of runs that were killed; their names."""
+    home = folder or Path(tempfile.gettempdir())
+    gone = []
+    for path in sorted(home.glob(f"{_SCRATCH}*-*")):
+        pid = path.name.removeprefix(_SCRATCH).partition("-")[0]
+        if pid.isdigit() and _owner(path) == os.geteuid() and not (proc / pid).exists():
+            shutil.rmtree(path, ignore_errors=True)
+            gone.append(path.name)
+    return gone
 
 
 def present(folder: Path = SHM) -> frozenset[str]:

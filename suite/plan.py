@@ -8,17 +8,15 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from fabrics.model import Fabric
-from fabrics.recipes import NoRecipe, recipe
 from microbench.case import Case
 from microbench.record import Status
+from suite.placement import HERE, Target, flavour, flavoured, kind_of, place, why_not
 from suite.planfile import PlanFile, Section
 from training.workload import Workload
 
-LOCAL = "localhost"
 _MPI_START_S, _TORCH_START_S, _PROBE_S = 1.5, 6.0, 1.5
 _ASSUMED_BYTES_PER_S = 1e9
 _DEADLINE_S = 30.0
-_MOST_PER_CORE = 8
 
 
 @dataclass(frozen=True)
@@ -33,6 +31,11 @@ class JobPlan:
     cpus: tuple[tuple[int, ...], ...]
     cases: tuple[Case, ...]
     thread_level: str = "single"
+
+    @property
+    def flavour(self) -> str:
+        """Of the recipe that its placement takes."""
+        return flavour(self.hosts)
 
     def summary(self) -> dict[str, Any]:
         """What ``run.json`` keeps of the plan."""
@@ -75,7 +78,9 @@ class Plan:
         return sum(estimate_job_s(job) for job in self.jobs)
 
 
-def make_plan(file: PlanFile, fabrics: Sequence[Fabric], cpus: Sequence[int], seed: int = 1) -> Plan:
+def make_plan(
+    file: PlanFile, fabrics: Sequence[Fabric], cpus: Sequence[int], seed: int = 1, target: Target = HERE
+) -> Plan:
     """Jobs for every section on every usable fabric; each launch is a fresh set of jobs, in an order of its own.
 
     Cases of one fabric, rank count and kind share a job. ``cpus`` are the processors of this machine.
@@ -88,15 +93,16 @@ def make_plan(file: PlanFile, fabrics: Sequence[Fabric], cpus: Sequence[int], se
         for section in file.sections:
             if section.fabrics and fabric.name not in section.fabrics:
                 continue
-            for case in section_cases(section, fabric):
+            for plain in section_cases(section, fabric):
+                status, reason = why_not(plain, fabric, len(cpus), target)
+                case = plain if status == "skipped" else flavoured(plain, fabric, cpus, target)
                 if case.id in planned:
                     continue
                 planned.add(case.id)
-                status, reason = why_not(case, fabric, len(cpus))
                 if status != "ok":
                     skips.append(Skip(case, fabric, status, reason))
                 else:
-                    groups.setdefault((fabric.name, case.ranks, _kind(case.benchmark)), []).append(case)
+                    groups.setdefault((fabric.name, case.ranks, kind_of(case.benchmark)), []).append(case)
     by_name = {fabric.name: fabric for fabric in usable}
     jobs: list[JobPlan] = []
     for launch in range(1, file.launches + 1):
@@ -104,15 +110,11 @@ def make_plan(file: PlanFile, fabrics: Sequence[Fabric], cpus: Sequence[int], se
         rng = random.Random(f"{seed}-{launch}")  # noqa: S311 - so that drift does not always meet the same fabric
         rng.shuffle(order)
         for (name, ranks, kind), cases in order:
-            hosts, roles, where = place(by_name[name], ranks, kind, cpus)
+            hosts, roles, where = place(by_name[name], ranks, kind, cpus, target.slots)
             # the first launch goes in the plan's order, the others in one of their own: a sweep may leave traces
             inner = cases if launch == 1 else rng.sample(cases, len(cases))
             jobs.append(JobPlan(len(jobs) + 1, launch, by_name[name], hosts, roles, where, tuple(inner)))
     return Plan(file.name, file.launches, tuple(jobs), tuple(skips))
-
-
-def _kind(benchmark: str) -> str:
-    return benchmark if benchmark in ("train", "offload_allreduce") else "mpi"
 
 
 def section_cases(section: Section, fabric: Fabric) -> Iterable[Case]:
@@ -146,46 +148,6 @@ def with_deadline(case: Case, fabric: Fabric, deadline_s: float | None = None) -
     return replace(case, deadline_s=deadline_s or _DEADLINE_S + 6 * estimate_s(case, fabric))
 
 
-def why_not(case: Case, fabric: Fabric, cores: int) -> tuple[Status, str]:
-    """The status and reason of a case that cannot run on this fabric; ``ok`` and nothing where it can."""
-    if case.benchmark == "offload_allreduce":
-        return ("ok", "") if len(dpus(fabric)) >= 2 else ("skipped", "no DPUs beside the hosts of this fabric")
-    if not fabric.lab and case.ranks > _MOST_PER_CORE * cores:
-        return "skipped", f"{case.ranks} ranks on {cores} cores say nothing"
-    if fabric.lab and case.ranks > len(fabric.hosts):
-        return "skipped", f"pure recipe: one rank a host, and {fabric.name} joins {len(fabric.hosts)} hosts"
-    if case.backend == "gloo":
-        try:
-            recipe(fabric, "gloo")
-        except NoRecipe as error:
-            return "unsupported", str(error)
-    return "ok", ""
-
-
-def dpus(fabric: Fabric) -> tuple[str, ...]:
-    """The DPUs of a fabric, in their hosts' order."""
-    return tuple(member for member in fabric.devices if member not in fabric.hosts)
-
-
-Placement = tuple[tuple[str, ...], tuple[str, ...], tuple[tuple[int, ...], ...]]
-
-
-def place(fabric: Fabric, ranks: int, kind: str, cpus: Sequence[int]) -> Placement:
-    """Hosts, roles and processors of every rank: one rank a host on a lab, one rank a core.
-
-    Offload is placed ``split``: the first host has a core of its own, the DPUs share the next with the other host.
-    """
-    if kind == "offload_allreduce":
-        hosts = fabric.hosts[:2] + dpus(fabric)[:2]
-        return (
-            hosts,
-            ("host", "host", "dpu", "dpu"),
-            tuple((cpus[min(r, 1, len(cpus) - 1)],) for r in range(4)),
-        )
-    hosts = fabric.hosts[:ranks] if fabric.lab else (LOCAL,) * ranks
-    return hosts, ("host",) * ranks, tuple((cpus[r % len(cpus)],) for r in range(ranks))
-
-
 def estimate_s(case: Case, fabric: Fabric) -> float:
     """About how long a case takes: its budget, or its fewest iterations at the fabric's rate."""
     rate = (fabric.rate_bits_per_s or 8 * _ASSUMED_BYTES_PER_S) / 8
@@ -204,6 +166,7 @@ def spec(job: JobPlan, modules: Iterable[str], pages: str, seed: int) -> dict[st
     """What the job's rank 0 is handed on its standard input."""
     return {
         "fabric": job.fabric.as_dict(),
+        "hosts": job.hosts,
         "roles": job.roles,
         "launch": job.launch,
         "seed": seed,

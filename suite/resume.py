@@ -55,6 +55,11 @@ class Earlier:
         )
 
     @property
+    def unreachable(self) -> dict[str, str]:
+        """Why hosts did not reach each other over a fabric, by its name."""
+        return dict(mapping(mapping(self.data.run.get("reachability")).get("unreachable")))
+
+    @property
     def last_job(self) -> int:
         """The highest number that a job of the run has had."""
         jobs = (*self.data.jobs, *self.data.plan.get("jobs", ()))

@@ -6,20 +6,22 @@ import json
 import sys
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from fabrics.lab.cluster import Lab
+from fabrics.lab.config import MANAGEMENT
 from fabrics.model import Fabric
-from fabrics.recipes import NoRecipe, recipe
 from microbench.case import Case
 from microbench.record import Record, Status, finite
-from suite import environment, launch, leftovers, neighbours, protocol, resume
+from suite import environment, launch, leftovers, neighbours, protocol, reachable, resume
 from suite.budget import budget_text
 from suite.plan import JobPlan, Plan, spec
 from suite.progress import Progress
+from suite.settings import settings
 from suite.store import RunFolder
 from suite.supervise import Ending, supervise
 
@@ -57,6 +59,8 @@ class Run:
     warnings: list[str] = field(default_factory=list)
     earlier: resume.Earlier | None = None
     until: float | None = None
+    reach: reachable.Reach = field(default_factory=reachable.Reach)
+    access: launch.Access = launch.HERE
     environment: dict[str, Any] = field(init=False)
     todo: Plan = field(init=False)
 
@@ -96,6 +100,7 @@ class Run:
         ended = ""
         self.until = None if self.plan.budget_s is None else time.monotonic() + self.plan.budget_s
         try:
+            self._try_routes(progress)
             for skip in self.todo.skips:
                 self.folder.add(_unrun(skip.case, skip.fabric, skip.status, skip.reason), {}, 0)
             for job in self.todo.jobs:
@@ -139,9 +144,34 @@ class Run:
             },
             "environment": self.environment,
             "fabrics": [fabric.as_dict() for fabric in self.fabrics],
+            "reachability": self.reach.as_dict(),
             "jobs": self.jobs,
             "warnings": list(dict.fromkeys([*self.warnings, *disturbed])),
         }
+
+    def command(self, fabric: Fabric, hosts: Sequence[str], program: Iterable[str], **env: str) -> list[str]:
+        """The argument vector that starts a program on hosts of a fabric, with these variables."""
+        access = self.access
+        if self.lab and fabric.lab:
+            enter = tuple(self.lab.enter(hosts[0], ()))
+            agent = str(self.lab.agent)
+            access = replace(access, enter=enter, agent=agent, interface=MANAGEMENT, one_machine=True)
+        given = {**launch.passed(allocation=access.allocation), **env}
+        return launch.job_command(self.launcher, hosts, program, given, access)
+
+    def _try_routes(self, progress: Progress) -> None:
+        """Find the fabrics whose hosts do not reach each other: MPI would hang on them."""
+        before = self.earlier.unreachable if self.earlier else {}
+        self.reach = reachable.check_jobs(self.todo.jobs, lambda fabric: partial(self.command, fabric), before)
+        for name, reason in self.reach.unreachable.items():
+            progress.say(f"{name}: failed: {reason}")
+        self._write()
+
+    def _lose(self, job: JobPlan, cases: Iterable[Case], status: Status, reason: str, progress: Progress) -> None:
+        self.worst = CANNOT
+        for case in cases:
+            self.folder.add(_unrun(case, job.fabric, status, reason, job), {}, job.number)
+            progress.advance()
 
     def _job(self, job: JobPlan, progress: Progress) -> None:
         """Launch a job; after a case that ended it, go on with the remaining cases in a fresh one.
@@ -149,6 +179,9 @@ class Run:
         A job that ended between two cases is launched again for the rest, unless it had not come to any.
         """
         cases = job.cases
+        if reason := self.reach.unreachable.get(job.fabric.name):
+            self._lose(job, cases, "failed", reason, progress)
+            return
         while cases:
             self._check_budget()
             before = len(self.jobs)
@@ -164,13 +197,10 @@ class Run:
                 return
             if ending.status == "ended":
                 self._check_budget()
-            self.worst = CANNOT
             status: Status = "timeout" if ending.status == "timeout" else "failed"
             lost = (cases[ending.case],) if ending.case is not None else () if attempt.done else cases
             progress.say(f"{job.fabric.name}: {lost[0].id if lost else 'a job'}: {status}: {ending.reason}")
-            for case in lost:
-                self.folder.add(_unrun(case, job.fabric, status, ending.reason, job), {}, job.number)
-                progress.advance()
+            self._lose(job, lost, status, ending.reason, progress)
             cases = cases[attempt.done + len(lost) :]
 
     def keep(self, job: Mapping[str, Any]) -> None:
@@ -195,20 +225,15 @@ class _Attempt:
         self._run, self._job, self._progress = run, job, progress
         self._told: dict[str, Any] = {}
         self.done = 0
-        backends = ("mpich", "gloo") if any(case.backend == "gloo" for case in job.cases) else ("mpich",)
-        self.env = _recipe_env(job.fabric, backends, job.hosts)
+        self.backend = launch.backend(run.library)
+        backends = (self.backend, "gloo") if any(case.backend == "gloo" for case in job.cases) else (self.backend,)
+        self.settings = settings(job.fabric, backends, job.flavour, job.hosts)
 
     def supervise(self) -> Ending:
         run, job = self._run, self._job
-        lab = run.lab if job.fabric.lab else None
-        command = launch.job_command(
-            run.launcher,
-            job.hosts,
-            launch.worker_program(job.thread_level, job.cpus),
-            {**self.env, "OMP_NUM_THREADS": "1"},
-            enter=lab.enter(job.hosts[0], ()) if lab else (),
-            agent=str(lab.agent) if lab else "",
-        )
+        by_rank = self.settings.by_rank
+        program = launch.worker_program(job.thread_level, job.cpus, hosts=job.hosts, settings=by_rank)
+        command = run.command(job.fabric, job.hosts, program, **self.settings.shared, OMP_NUM_THREADS="1")
         run.folder.log(f"job {job.number}: {' '.join(command)}")
         return supervise(
             command,
@@ -223,7 +248,9 @@ class _Attempt:
         """What ``run.json`` keeps of it."""
         job = self._job
         told = {key: value for key, value in self._told.items() if key != "event"}
-        recipe_data = {"flavour": "pure", "backend": "mpich", "env": self.env}
+        recipe_data: dict[str, Any] = {"flavour": job.flavour, "backend": self.backend, "env": self.settings.shared}
+        if self.settings.sets:
+            recipe_data |= {"sets": self.settings.sets, "of": self.settings.of}
         return {
             "job": job.number, "launch": job.launch, "fabric": job.fabric.name, "recipe": recipe_data,
             "hosts": job.hosts, "roles": job.roles, "cpus": job.cpus, **told,
@@ -253,16 +280,6 @@ class _Attempt:
             self._run.measured |= record.status == "ok"
             if resume.went_wrong(record):
                 self._run.worst = CANNOT
-
-
-def _recipe_env(fabric: Fabric, backends: Iterable[str], hosts: Iterable[str]) -> dict[str, str]:
-    env: dict[str, str] = {}
-    for backend in backends:
-        try:
-            env.update(recipe(fabric, backend).env)
-        except NoRecipe:
-            continue  # the benchmark itself says that it is unsupported
-    return env
 
 
 def _unrun(case: Case, fabric: Fabric, status: Status, reason: str, job: JobPlan | None = None) -> Record:

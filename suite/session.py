@@ -7,6 +7,7 @@ import socket
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from types import ModuleType
 from typing import Any, NoReturn
@@ -21,6 +22,7 @@ from microbench.page import Page
 from microbench.record import Record
 from microbench.registry import Registry
 from suite import leftovers
+from suite.launch import LOCAL
 
 ABORT_CODE = 4
 _LOOK_S = 0.0005
@@ -28,19 +30,41 @@ _FORWARDING_S = 0.3
 _LONGEST_QUEUE = 5
 
 
-def open_job(MPI: ModuleType, fabric: Fabric, page: Page | None = None, **settings: Any) -> Job:  # noqa: N803
+def open_job(
+    MPI: ModuleType,  # noqa: N803 - the module's own name
+    fabric: Fabric,
+    page: Page | None = None,
+    planned: Sequence[str] = (),
+    **settings: Any,
+) -> Job:
     """The job of all ranks of COMM_WORLD, in a communicator of its own; errors return, so that they can be told.
 
-    The loop tells on ``page`` where it is.
+    The loop tells on ``page`` where it is. ``planned`` has the host of each rank, by the name that it was given.
     """
     comm = MPI.COMM_WORLD.Dup()
     comm.Set_errhandler(MPI.ERRORS_RETURN)
     me = (MPI.Get_processor_name(), tuple(sorted(os.sched_getaffinity(0))))
     rows = comm.allgather(me)
-    hosts, cpus = tuple(host for host, _ in rows), tuple(c for _, c in rows)
+    hosts, cpus = by_plan([host for host, _ in rows], planned), tuple(c for _, c in rows)
     if not fabric.hosts:
         fabric = replace(fabric, hosts=tuple(dict.fromkeys(hosts)))
     return Job(Engine(MPI, page), comm, fabric, hosts, cpus=cpus, **settings)
+
+
+def by_plan(found: Sequence[str], planned: Sequence[str]) -> tuple[str, ...]:
+    """The hosts by their planned names; CannotRun where ranks are not together, or apart, as planned."""
+    if not planned or set(planned) == {LOCAL}:
+        return tuple(found)
+    first: dict[str, int] = {}
+    for rank, (name, host) in enumerate(zip(planned, found, strict=True)):
+        other = first.setdefault(host, rank)
+        if planned[other] != name:
+            where = f"on {planned[other]} and on {name}"
+            raise CannotRun(f"ranks {other} and {rank} were to run {where}: both run on {host}")
+        apart = next((r for r in range(rank) if planned[r] == name and found[r] != host), None)
+        if apart is not None:
+            raise CannotRun(f"ranks {apart} and {rank} were to run on {name}: they run on {found[apart]} and on {host}")
+    return tuple(planned)
 
 
 def run_case(job: Job, case: Case, registry: Registry) -> Outcome:

@@ -21,8 +21,10 @@ _NOISE = 20
 _LONGEST_LINE = 2000
 _LAST_WORDS = 200
 _BOILERPLATE = re.compile(  # what launchers print around the one line that matters
-    r"^[\s=|]*$|BAD TERMINATION|EXIT CODE|CLEANING UP|YOU CAN IGNORE|RUNNING AT|(?i:exit string)|FAQ page|PID \d+"
-    r"|This typically refers to|^@fb "
+    r"^[\s=|-]*$|BAD TERMINATION|EXIT CODE|CLEANING UP|YOU CAN IGNORE|RUNNING AT|(?i:exit string)|FAQ page|PID \d+"
+    r"|This typically refers to|KILLED BY SIGNAL|^@fb |^prterun (detected|noticed|has exited)|^thus causing"
+    r"|Process name:|Exit code: |^MPI_ABORT was|^  Proc: |^  Errorcode: |^NOTE: invoking|^You may or may not see"
+    r"|^exactly when|^\"?abort\"?\. This may|^terminated by signals"
 )
 
 

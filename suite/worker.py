@@ -19,7 +19,8 @@ from microbench import mpi, registry
 from microbench.case import Case
 from microbench.page import SIZE_BYTES, Page
 from microbench.proving import prove_job
-from suite import session, watchdog
+from suite import session, settings, watchdog
+from suite.binding import bind
 from suite.protocol import encode, pack
 
 Emit = Callable[[Mapping[str, Any]], None]
@@ -57,6 +58,7 @@ def main(argv: list[str] | None = None) -> int:
     watched = Watched.by(args.page, args.bell)
     watched.enter("MPI's start")
     emit = _claim_stdout()
+    os.environ.update(settings.own(args.settings, mpi.launched_rank()))
     bind(args.cpus, mpi.launched_rank())
     MPI = mpi.start(args.thread_level)  # noqa: N806 - the module's own name
     try:
@@ -77,7 +79,8 @@ def main(argv: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m suite.worker")
     parser.add_argument("--thread-level", default="single", choices=mpi.THREAD_LEVELS)
-    parser.add_argument("--cpus", default="", help="a processor list per rank, such as 0:1 or 0,1:0,1")
+    parser.add_argument("--cpus", default="", help="a processor list per rank, such as 0:1 or 0,1:0,1; +0 is a place")
+    parser.add_argument("--settings", default="", help="variables that differ by rank")
     parser.add_argument("--page", type=int, metavar="FD", help="what this rank shares with its watchdog")
     parser.add_argument("--bell", type=int, metavar="FD", help="a pipe that wakes its watchdog")
     return parser
@@ -86,13 +89,6 @@ def _parser() -> argparse.ArgumentParser:
 def _one_line(error: BaseException) -> str:
     text = str(error).splitlines()
     return f"{type(error).__name__}: {text[0] if text else ''}".rstrip(": ")
-
-
-def bind(cpus: str, rank: int) -> None:
-    """Bind this process to its list's entry, before anything starts threads."""
-    lists = cpus.split(":") if cpus else []
-    if rank < len(lists) and lists[rank]:
-        os.sched_setaffinity(0, {int(cpu) for cpu in lists[rank].split(",")})
 
 
 def _claim_stdout() -> Emit:
@@ -111,14 +107,15 @@ def _serve(MPI: Any, emit: Emit, watched: Watched) -> None:  # noqa: N803 - the 
     comm = MPI.COMM_WORLD
     first = comm.Get_rank() == 0
     spec = comm.bcast(json.loads(sys.stdin.readline()) if first else None, root=0)
-    settings = {"roles": tuple(spec["roles"]), "launch": spec["launch"], "seed": spec["seed"], "pages": spec["pages"]}
-    job = session.open_job(MPI, Fabric.from_dict(spec["fabric"]), watched.page, **settings)
+    given = {"roles": tuple(spec["roles"]), "launch": spec["launch"], "seed": spec["seed"], "pages": spec["pages"]}
+    job = session.open_job(MPI, Fabric.from_dict(spec["fabric"]), watched.page, spec.get("hosts", ()), **given)
     table = registry.load(spec["modules"])
     level = mpi.provided_level(MPI)
     watched.enter("the probe")
+    begun = time.monotonic()
     proof = prove_job(job)
     if first:
-        emit({"event": "job", **session.describe(job, proof, level)})
+        emit({"event": "job", "proof_s": time.monotonic() - begun, **session.describe(job, proof, level)})
     for number, data in enumerate(spec["cases"]):
         case = Case(**data)
         watched.enter("Python code of the case", number, case.deadline_s)

@@ -70,7 +70,7 @@ def _later(job: Job, act: Callable[[], None]) -> None:
     """Act on the last rank when its loop has come to iteration 10."""
 
     def wait() -> None:
-        while job.engine.page.at[1] < 10:
+        while job.engine.page.at[0] < 0 or job.engine.page.at[1] < 10:  # not in the loop, or not there yet
             time.sleep(0.001)
         act()
 

@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from suite.leftovers import present, remove_new, remove_stale
+from suite.leftovers import present, remove_new, remove_scratch, remove_stale, scratch
 
 
 def test_only_new_unmapped_files_go(tmp_path: Path) -> None:
@@ -38,3 +38,13 @@ def test_stale_files_go_and_young_ones_stay(tmp_path: Path) -> None:
     os.utime(shm / "mpich_shm_stale", (long_ago, long_ago))
     assert remove_stale(shm, tmp_path / "proc") == ["mpich_shm_stale"]
     assert [p.name for p in shm.iterdir()] == ["mpich_shm_young"]
+
+
+def test_a_runs_folder_goes_with_it_or_with_the_next_run(tmp_path: Path) -> None:
+    with scratch(tmp_path) as ours:
+        (ours / "session").mkdir()
+        for name in ("fabricbench-4194399-x", "fabricbench-running", "fabricbench-other-x"):
+            (tmp_path / name).mkdir()
+        assert remove_scratch(tmp_path) == ["fabricbench-4194399-x"]
+        assert ours.exists()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["fabricbench-other-x", "fabricbench-running"]

@@ -1,0 +1,147 @@
+"""Hosts that a run names: what joins them, how they are reached, and what cannot be."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from fabrics.errors import UserError
+from fabrics.hosts import Host
+from suite import sites
+from suite.launch import Access, Launcher, agent
+
+HYDRA = Launcher("/opt/here/bin/mpiexec", "hydra", "Hydra 5.0.2")
+SLURM = Launcher("/usr/bin/srun", "slurm", "slurm 22.05.8")
+HOSTS = "node[1-2] slots=2 user=me port=2222 dpu=bf[1-2]\nbf[1-2] python=/arm/python mpi=/arm/mpi arch=aarch64\n"
+FABRICS = """
+[fabrics.eth]
+devices = ["eth0"]
+[fabrics.ib]
+devices = ["mlx5_0:1"]
+hosts = { "bf[1-2]" = ["mlx5_2:1"] }
+[fabrics.part]
+hosts = { node2 = ["eth1"] }
+[fabrics.none]
+hosts = { elsewhere = ["eth1"] }
+"""
+
+
+def named(folder: Path, hosts: str = HOSTS, fabrics: str = FABRICS, **environment: str) -> sites.Site:
+    (folder / "hosts").write_text(hosts)
+    (folder / "fabrics.toml").write_text(fabrics)
+    found = sites.named(folder / "hosts" if hosts else None, folder / "fabrics.toml", environment)
+    assert found is not None
+    return found
+
+
+def never(hosts: Sequence[str], program: Sequence[str]) -> list[str]:
+    raise AssertionError("devices that are named need no survey")
+
+
+def test_hosts_and_their_dpus_have_slots_and_devices(tmp_path: Path) -> None:
+    site = named(tmp_path)
+    assert site.slots == {"node1": 2, "node2": 2, "bf1": 1, "bf2": 1}
+    found = {fabric.name: fabric for fabric in sites.fabrics(site, never)}
+    assert list(found) == ["shm", "tcp-lo", "eth", "ib", "part", "none"]
+    assert (found["shm"].hosts, found["tcp-lo"].devices) == (("node1",), {"node1": ("lo",)})
+    assert found["ib"].hosts == ("node1", "node2")
+    assert found["ib"].devices == {
+        "node1": ("mlx5_0:1",), "node2": ("mlx5_0:1",), "bf1": ("mlx5_2:1",), "bf2": ("mlx5_2:1",),
+    }  # fmt: skip
+    assert found["part"].hosts == ("node2",)
+    assert found["none"].unusable == "none of the hosts is among those that it names"
+
+
+def test_devices_by_network_are_asked_of_the_hosts(tmp_path: Path) -> None:
+    site = named(tmp_path, "a\nb\nc\n", '[fabrics.eth]\ncidr = "10.1.0.0/24"\n')
+
+    def start(hosts: Sequence[str], program: Sequence[str]) -> list[str]:
+        rows = [
+            {"rank": 0, "interface": "eth0", "addresses": ["10.1.0.1/24"]}, {"rank": 0, "done": "a"},
+            {"rank": 1, "interface": "ens5", "addresses": ["10.1.0.2/24"]}, {"rank": 1, "done": "b"},
+        ]  # fmt: skip
+        return [sys.executable, "-c", f"print({chr(10).join(map(json.dumps, rows))!r})"]
+
+    (fabric,) = sites.fabrics(site, start)[2:]
+    assert fabric.devices == {"a": ("eth0",), "b": ("ens5",)}
+    assert fabric.unusable == "c did not answer"
+
+
+def test_an_allocation_is_enough_where_fabrics_are_named(tmp_path: Path) -> None:
+    slurm = {"SLURM_JOB_NODELIST": "n[1-2]", "SLURM_TASKS_PER_NODE": "3(x2)"}
+    site = named(tmp_path, "", **slurm)
+    assert site.allocation and site.slots == {"n1": 3, "n2": 3}
+    assert sites.named(None, None, slurm) is None
+    with pytest.raises(UserError, match="name them with --hosts"):
+        named(tmp_path, "")
+    with pytest.raises(UserError, match="say with --fabrics"):
+        sites.named(tmp_path / "hosts", None, {})
+
+
+def test_slurm_follows_no_line_that_is_for_ssh(tmp_path: Path) -> None:
+    slurm = {"SLURM_JOB_NODELIST": "n[1-2]", "SLURM_TASKS_PER_NODE": "1(x2)"}
+    plain = sites.access(named(tmp_path, "n[1-2] python=/p\n", **slurm), SLURM, tmp_path)
+    assert (plain.allocation, plain.agent, plain.pythons) == (True, "", {"n1": "/p", "n2": "/p"})
+    with pytest.raises(UserError, match="host n1: port= is for ssh"):
+        sites.access(named(tmp_path, "n[1-2] port=3\n", **slurm), SLURM, tmp_path)
+    with pytest.raises(UserError, match="same python="):
+        sites.access(named(tmp_path, "n1 python=/p\nn2\n", **slurm), SLURM, tmp_path)
+    by_ssh = sites.access(named(tmp_path, "n[1-2] port=3\n", **slurm), HYDRA, tmp_path, "ssh")
+    assert by_ssh.agent and not by_ssh.allocation
+
+
+def test_the_agent_never_asks_and_goes_as_the_hosts_file_says(tmp_path: Path) -> None:
+    known = agent.table(named(tmp_path).members, ["ssh", "-4"], HYDRA.path)
+    common = ["ssh", "-4", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"]
+    assert agent.command(known, ["-x", "node1", "/opt/here/bin/proxy", "--a"]) == [
+        *common, "-l", "me", "-p", "2222", "-x", "node1", "/opt/here/bin/proxy", "--a",
+    ]  # fmt: skip
+    assert agent.command(known, ["stranger", "true"]) == [*common, "stranger", "true"]
+    moved = agent.command(
+        known, ["you@bf1", "X=/opt/here ; LD=/opt/here/lib:/opt/hereby ; \"/opt/here/bin/prted\" /x/opt/here"]
+    )  # fmt: skip
+    assert moved == [
+        *common, "you@bf1", "X=/arm/mpi ; LD=/arm/mpi/lib:/opt/hereby ; \"/arm/mpi/bin/prted\" /x/opt/here",
+    ]  # fmt: skip
+
+
+def test_the_agent_is_an_executable_that_becomes_what_stands_in_for_ssh(tmp_path: Path) -> None:
+    script = agent.write(tmp_path, agent.table([Host("h1", user="u s")], [shutil.which("echo") or "echo"], HYDRA.path))
+    done = subprocess.run([script, "-x", "h1", "a  b"], capture_output=True, text=True, timeout=20, check=True)
+    assert done.stdout == "-o BatchMode=yes -o ConnectTimeout=10 -l u s -x h1 a  b\n"
+    absent = agent.write(tmp_path, agent.table([], ["/no/ssh"], HYDRA.path))
+    done = subprocess.run([absent, "h1", "x"], capture_output=True, text=True, timeout=20, check=False)
+    assert (done.returncode, done.stderr.strip()) == (
+        1, "fabricbench: /no/ssh: No such file or directory: name what stands in for ssh with --ssh",
+    )  # fmt: skip
+
+
+def test_ssh_is_named_by_option_or_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(sites.SSH_VARIABLE, "/run/stand in")
+    site = named(tmp_path)
+
+    def ssh(option: str) -> list[str]:
+        made = sites.access(site, HYDRA, tmp_path, option)
+        assert isinstance(made, Access) and made.agent == str(tmp_path / "agent")
+        found: list[str] = json.loads((tmp_path / "hosts.json").read_text())["ssh"]
+        return found
+
+    assert ssh("") == ["/run/stand", "in"]
+    assert ssh("'/a b' -v") == ["/a b", "-v"]
+    monkeypatch.delenv(sites.SSH_VARIABLE)
+    assert ssh("") == ["ssh"]
+
+
+def test_an_environment_of_the_hosts_is_named_by_its_whole_path(tmp_path: Path) -> None:
+    assert sites.python_of(Path("/nowhere/env")) == "/nowhere/env/bin/python"
+    with pytest.raises(UserError, match="no bin/python"):
+        sites.python_of(tmp_path)
+    with pytest.raises(UserError, match="whole path"):
+        sites.python_of(Path("env"))
+    assert sites.python_of(None) == ""
