@@ -19,7 +19,7 @@ MPI_VENV = $(if $(filter mpich,$(MPI)),$(VENV),.venv-$(MPI))
 bench: $(VENV)/ready
 	$(BIN)/fabricbench run --quick
 
-test: lint unit mpis
+test: lint mpis unit
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check $(SOURCES)

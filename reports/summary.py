@@ -137,7 +137,7 @@ def by_launch(records: Iterable[Record]) -> dict[tuple[str, str], Launches]:
 def _summary(records: Sequence[Record]) -> Summary:
     good = _behind_the_numbers(records)
     told = good[0] if good else min(records, key=lambda r: NOT_OK.index(r.status))
-    merged = {name: _over_launches([r.metrics[name] for r in good if name in r.metrics])
+    merged = {name: _over_launches([r.metrics[name] for r in good if name in r.metrics], name.startswith("time_p"))
               for name in dict.fromkeys(name for r in good for name in r.metrics)}  # fmt: skip
     proofs = {r.proof for r in good or records}
     identity = {name: getattr(told, name) for name in IDENTITY} | {
@@ -163,8 +163,16 @@ def _behind_the_numbers(records: Sequence[Record]) -> list[Record]:
     return [r for r in good if r.proof != "disproved"] or good
 
 
-def _over_launches(metrics: Sequence[Metric]) -> tuple[Metric, Spread | None]:
+def _over_launches(metrics: Sequence[Metric], whole: bool = False) -> tuple[Metric, Spread | None]:
+    """A metric over its launches; one that must be ``whole`` has no value where a launch has none.
+
+    The launches that can tell a percentile are the quick ones: their percentile may lie below the median of all.
+    """
     given = [m.value for m in metrics if m.value is not None]
+    if whole and given and len(given) < len(metrics):
+        absent = next(m for m in metrics if m.value is None)
+        note = f"n/a in {len(metrics) - len(given)} of {len(metrics)} launches: {absent.note or 'not measured'}"
+        return replace(absent, n=sum(m.n for m in metrics), note=note), None
     n = sum(m.n for m in metrics if m.value is not None or not given)
     first = next((m for m in metrics if m.value is not None), metrics[0])
     if not given:

@@ -19,6 +19,13 @@ def count(text: str) -> int:
     return int(text)
 
 
+def whole(text: str) -> int:
+    """A whole number from 0 on."""
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
+    return int(text)
+
+
 def seconds(text: str) -> float:
     """A time above 0, at most a day."""
     try:

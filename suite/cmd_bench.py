@@ -129,7 +129,13 @@ def _rows(job: Job, cases: Sequence[Case], table: registry.Registry, args: argpa
     level, proof = mpi.provided_level(job.engine.MPI), Proof("unknown", "no probe in a job of your own")
     statuses = set()
     sizes = ",".join(str(case.nbytes) for case in cases if case.nbytes is not None) or "none"
-    wanted = {"sizes": sizes, "dtype": cases[0].dtype or "no data", "iterations": args.iterations}
+    wanted = {
+        "sizes": sizes,
+        "dtype": cases[0].dtype or "no data",
+        "iterations": args.iterations,
+        "sync": cases[0].sync,
+        "precision": cases[0].precision,
+    }
     job.agree(args.name, **wanted, seconds=args.seconds, pages=args.pages)
     for number, case in enumerate(replace(case, ranks=job.size) for case in cases):
         outcome = session.run_case(job, case, table)

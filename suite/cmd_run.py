@@ -21,7 +21,7 @@ from fabrics.lab import cluster
 from fabrics.lab.check import why_not
 from fabrics.lab.config import LabConfig
 from fabrics.model import Fabric
-from microbench import registry
+from microbench import mpi, registry
 from microbench.buffers import PAGE_POLICIES
 from reports.render import render
 from suite import arguments, budget, launch, leftovers, neighbours, sites
@@ -59,7 +59,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--dry-run", action="store_true", help="say what would run and about how long, and stop")
     parser.add_argument("--pages", choices=PAGE_POLICIES, default="small", help="page policy of message buffers")
-    parser.add_argument("--seed", type=int, default=1, help="seed of data and orders (default 1)")
+    parser.add_argument("--seed", type=arguments.whole, default=1, help="seed of data and orders (default 1)")
     parser.add_argument(
         "-o",
         "--output",
@@ -102,6 +102,10 @@ def _add_hosts(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Plan, then measure and report, or only say what would be done."""
+    if mpi.launched_size() > 1:
+        raise UserError(
+            "run launches its own ranks: start it without mpiexec; fabricbench bench is for a job of your own"
+        )
     if args.resume:
         _check_resume(args)
     modules = (*registry.MODULES, *args.module)

@@ -24,7 +24,8 @@ _BOILERPLATE = re.compile(  # what launchers print around the one line that matt
     r"^[\s=|-]*$|BAD TERMINATION|EXIT CODE|CLEANING UP|YOU CAN IGNORE|RUNNING AT|(?i:exit string)|FAQ page|PID \d+"
     r"|This typically refers to|KILLED BY SIGNAL|^@fb |^prterun (detected|noticed|has exited)|^thus causing"
     r"|Process name:|Exit code: |^MPI_ABORT was|^  Proc: |^  Errorcode: |^NOTE: invoking|^You may or may not see"
-    r"|^exactly when|^\"?abort\"?\. This may|^terminated by signals"
+    r"|^exactly when|^\[\S+:\d+\] \*\*\* |^\"?abort\"?\. This may|^terminated by signals"
+    r"|^srun: (error: \S+: tasks? |launch/slurm|Job step|cluster configuration lacks|Terminating)|^slurmstepd"
 )
 
 
@@ -101,7 +102,7 @@ class _Watch:
         self._size = len(spec["roles"])
         self._ranks: dict[int, _Rank] = {}
         self._described, self._stored = False, 0
-        self._fault, self._dead = "", -1
+        self._fault, self._dead, self._killed = "", -1, False
         self._raised_at = 0.0
         self._noise: list[str] = []
         self._limit_s = start_deadline_s
@@ -141,7 +142,7 @@ class _Watch:
 
     def hear(self, line: bytes) -> None:
         """Log a line that is no event; of one that no one wrote to be read, such as a torn record, its beginning."""
-        text = line.decode("utf-8", "replace").rstrip()
+        text = line.decode("utf-8", "replace").replace("\0", "").rstrip()  # PRRTE writes the ends of its C strings
         if len(text) > _LONGEST_LINE:
             self._log(f"{text[:_LONGEST_LINE]} ... {len(text)} characters")
         elif text:
@@ -196,21 +197,21 @@ class _Watch:
     def _died(self, event: Mapping[str, Any]) -> None:
         """A rank's end. What killed its watchdog with it has been told before, in fewer words.
 
-        A rank that is killed makes others raise, and they may be quicker to tell: its death is the cause.
+        A rank that is killed makes others raise or leave, and they may be quicker to tell: its death is the cause.
         """
-        known = self._fault and self._dead != event["rank"]
+        known = bool(self._fault) and self._dead != event["rank"]
         if self.ended or (known and not self._the_cause(event)):
             return
         self._fault = death(event) + (f"; then {self._fault[:_LAST_WORDS]}" if known else "")
-        self._dead = event["rank"]
+        self._dead, self._killed, self._raised_at = event["rank"], _killed(event), time.monotonic()
         if self.case is None and event.get("case") == self._stored:
             self.case = self._stored  # it had begun before rank 0 could tell
         self._hurry(_DYING_S)
 
     def _the_cause(self, death: Mapping[str, Any]) -> bool:
-        """Whether a rank was killed before one that raised could have ended it."""
-        soon = self._dead < 0 and time.monotonic() - self._raised_at < _ABORTING_S
-        return soon and (death.get("code") or 0) < 0
+        """Whether a rank was killed before one that raised or left could have ended it."""
+        soon = not self._killed and time.monotonic() - self._raised_at < _ABORTING_S
+        return soon and _killed(death)
 
     def _vanished(self, pid: int) -> None:
         """A watchdog has ended: after its rank's ``died``, at the job's end, or because it was killed itself."""
@@ -249,3 +250,8 @@ class _Watch:
         if rank.stopped or self._children.stopped(rank.pid):
             return Seen(number, rank.host, "stopped", rank.where if rank.stopped else "")
         return Seen(number, rank.host, "running" if rank.reported else "silent", rank.where if rank.reported else "")
+
+
+def _killed(death: Mapping[str, Any]) -> bool:
+    """Whether a rank was killed from outside: a library that gives up leaves with a code, or aborts."""
+    return (death.get("code") or 0) < 0 and death["code"] != -signal.SIGABRT

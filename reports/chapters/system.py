@@ -20,7 +20,7 @@ DEFINITIONS = (
     "latency: half the round trip of a ping-pong. bandwidth: one way (uni), a window of messages in flight. bibw: "
     "the same both ways at once, both ways counted (bi).",
     "Time of a collective: per iteration the longest of all ranks. busbw: what each link must carry each way under "
-    "an ideal algorithm (allreduce over p ranks: 2 (p-1)/p x size / time); it is derived from the median time.",
+    "an ideal algorithm (allreduce over p ranks: 2 (p-1)/p x size / time); from each launch's median time.",
     "n counts samples; '3 x 1000' is three launches of 1000 samples each, '~' marks a mean count. 'p99 "
     "(upper)' is the 99th percentile and the upper end of its interval; too few samples for one: n = x < y.",
     "'vs X' and every ratio is a ratio of medians, above 1 where faster; its interval: " + HOW + ".",

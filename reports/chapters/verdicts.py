@@ -10,7 +10,7 @@ from reports.chapters.proof import proof_detail
 from reports.load import mapping, mappings
 from reports.summary import NOT_OK, Summary, basis
 from reports.units import US, count, rate, runs, size, volume
-from reports.view import MEMORY_BYTES_PER_S, Chapter, Finding, View, above_declared, grouped, impossible
+from reports.view import MEMORY_BYTES_PER_S, Chapter, Finding, View, above_declared, grouped, impossible, number
 
 TITLE = "Verdicts, warnings, and what has no number"
 NOT_JUDGED = "No limits given: nothing judged."
@@ -109,7 +109,8 @@ def _late(v: View) -> Iterator[Finding]:
     for s in v.published:
         skew, value = s.value("entry_skew"), s.value("time")
         ranks, counts = _integers(s.method.get("late_ranks")), _integers(s.method.get("last_arrivals"))
-        if not ranks or skew is None or not value or skew < LATE * value:
+        bound = number(s.method.get("clock_bound_s")) or 0.0
+        if not ranks or skew is None or not value or skew < max(LATE * value, bound):
             continue
         if max(ranks) >= min(len(counts), len(s.hosts)):
             continue  # a damaged record

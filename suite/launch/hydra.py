@@ -15,6 +15,8 @@ def command(
         where = ["-launcher", "slurm"]
     else:
         where = ["-launcher", "ssh", "-launcher-exec", access.agent] if access.agent else ["-launcher", "fork"]
+    if access.agent and launcher.family == "intel":  # by itself it starts some hosts from others, which have no agent
+        where += ["-branch-count", str(len(set(hosts)))]
     settings = [word for name, value in env.items() for word in ("-genv", name, value)]
     placed, parts = _parts(launcher, hosts, blocks(hosts, program, access))
     return [*access.enter, launcher.path, *where, *placed, *_unbound(launcher), *settings, *between(":", parts)]

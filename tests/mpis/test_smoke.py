@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from fabrics.lab import cluster
+from fabrics.lab import cluster, slurm
 from fabrics.lab.check import why_not
 from fabrics.lab.config import LabConfig
 from suite import launch, leftovers
@@ -216,6 +216,30 @@ def test_a_run_over_hosts_that_a_file_names(lab: cluster.Lab, tmp_path: Path) ->
     }, kept(tmp_path / "run")["jobs"]
     assert found["wire", 6]["reason"] == "6 ranks wanted, and the hosts of wire take 5: give them more slots"
     assert "2 ranks a host" in done.out
+
+
+def test_a_run_inside_an_allocation_of_slurms(tmp_path: Path) -> None:
+    if reason := why_not() or slurm.why_not():
+        pytest.skip(reason)
+    (tmp_path / "fabrics.toml").write_text(FABRICS)
+    (tmp_path / "plan.toml").write_text(BRIEF.replace("[5, 6]", "[3]").replace("[4]", "[2]"))
+    run = [sys.executable, "-m", "suite.cli", "run", f"--fabrics={tmp_path / 'fabrics.toml'}"]
+    run += [f"--plan={tmp_path / 'plan.toml'}", "-o", str(tmp_path / "run")]
+    name = f"slurm{os.getpid()}"
+    try:
+        allocated = cluster.up(LabConfig(name, dpus=False, slurm=True))
+        done = jobs.run(allocated.enter("h0", ["salloc", "-Q", "-N2", "--ntasks-per-node=2", *run]), 120)
+    finally:
+        cluster.down(name)
+    assert done.code == 0, done.err
+    found = {(r["fabric"], r["ranks"]): r for r in records(tmp_path / "run")}
+    told = {key: (" ".join(r["hosts"]), r["recipe"], r["status"], r["proof"]) for key, r in found.items()}
+    assert told == {
+        ("shm", 2): ("h0 h0", "pure", "ok", "proved"),
+        ("named", 2): ("h0 h1", "pure", "ok", "proved"),
+        ("wire", 3): ("h0 h0 h1", "job", "ok", "proved"),
+    }, kept(tmp_path / "run")["jobs"]
+    assert ("srun" in kept(tmp_path / "run")["environment"]["mpiexec"]) == (BACKEND == "mpich")
 
 
 def test_one_host_is_no_network(lab: cluster.Lab, tmp_path: Path) -> None:

@@ -76,6 +76,15 @@ def test_a_launch_without_a_value_does_not_count() -> None:
     assert s.metrics["time"].n == 200
 
 
+def test_a_percentile_that_some_launches_cannot_tell_is_not_told() -> None:
+    f = Folder()
+    for launch, p99 in ((1, Metric(3e-6, "s", 1000, 2e-6, 4e-6)), (2, Metric(None, "s", 10, note="n=10 < 368"))):
+        f.add("latency", "shm", 8, launch=launch, metrics={"time_p99": p99})
+    (s,) = summarise(f.records)
+    assert s.value("time_p99") is None
+    assert s.metrics["time_p99"].note == "n/a in 1 of 2 launches: n=10 < 368"
+
+
 def test_no_value_anywhere_keeps_the_reason() -> None:
     f = Folder()
     for launch in (1, 2):

@@ -88,6 +88,23 @@ def test_a_killed_rank_is_the_cause_of_what_others_raise(pause_s: float, code: i
     assert ending == Ending("failed", said, 0)
 
 
+@pytest.mark.parametrize(
+    ("first", "then", "said"),
+    [
+        (14, -9, "rank 0 on h0 was killed by SIGKILL; then rank 1 on h1 exited with code 14"),
+        (14, -6, "rank 1 on h1 exited with code 14"),  # SIGABRT: the library gave up
+        (-11, -9, "rank 1 on h1 was killed by SIGSEGV"),
+        (14, 15, "rank 1 on h1 exited with code 14"),
+    ],
+)
+def test_a_killed_rank_is_the_cause_of_others_that_leave(first: int, then: int, said: str) -> None:
+    ending, _, _ = job(
+        f"tell(event='job'); tell(event='start', case=0); tell(event='died', rank=1, host='h1', case=0, code={first});"
+        f"tell(event='died', rank=0, host='h0', case=0, code={then}); os._exit(4)"
+    )
+    assert ending == Ending("failed", said, 0)
+
+
 def test_a_shutdown_that_hangs_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("suite.supervise.BETWEEN_S", 0.5)
     ending, _, log = job("tell(event='job'); tell(event='end'); time.sleep(600)")

@@ -161,8 +161,11 @@ def test_ranks_that_disagree_are_named_with_both_values(ranks: int) -> None:
     ("one", "other", "code", "said"),
     [
         (("allreduce", "--sizes", "32"), ("allreduce", "--sizes", "16"), 4,
-         "ranks disagree on allreduce: rank 0 has sizes 32 of float32, iterations 1000, seconds 0.5, pages small,"
-         " rank 1 has sizes 16 of float32, iterations 1000, seconds 0.5, pages small"),
+         "ranks disagree on allreduce: rank 0 has sizes 32 of float32, iterations 1000, sync auto, precision 0.025, seconds 0.5, pages small,"
+         " rank 1 has sizes 16 of float32, iterations 1000, sync auto, precision 0.025, seconds 0.5,"
+         " pages small"),
+        (("allreduce", "--sizes", "8"), ("allreduce", "--sizes", "8", "--sync", "barrier"), 4,
+         "ranks disagree on allreduce: rank 0 has sizes 8 of float32, iterations 1000, sync auto"),
         (("allreduce", "--sizes", "32"), ("barrier",), 4,
          "ranks disagree: rank 0 runs allreduce with sizes 32 of float32,"),
         (("allreduce", "--sizes", "32"), ("allreduce", "--sizes", "x"), 2, "rank 1: malformed size 'x'"),
@@ -184,9 +187,9 @@ def test_commands_that_differ_in_one_job_are_told_in_a_line(
 def test_a_shutdown_that_hangs_is_cut_off_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("suite.supervise.BETWEEN_S", 1.0)
     done = job("plant_late", 2)
-    assert done.ending == Ending("ok")
+    assert (done.ending.status, done.ending.case) == ("ok", None)
     assert [e["event"] for e in done.events][-1] == "end"
-    assert f"its results are safe: ranks 0-1 on {HOST} are silent" in done.log[-1]
+    assert f"was ended: ranks 0-1 on {HOST} are silent; its results are safe" in done.log[-1]
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
