@@ -161,7 +161,8 @@ def test_ranks_that_disagree_are_named_with_both_values(ranks: int) -> None:
     ("one", "other", "code", "said"),
     [
         (("allreduce", "--sizes", "32"), ("allreduce", "--sizes", "16"), 4,
-         "ranks disagree on allreduce: rank 0 has sizes 32 of float32, iterations 1000, sync auto, precision 0.025, seconds 0.5, pages small,"
+         "ranks disagree on allreduce: rank 0 has sizes 32 of float32, iterations 1000, sync auto, precision 0.025,"
+         " seconds 0.5, pages small,"
          " rank 1 has sizes 16 of float32, iterations 1000, sync auto, precision 0.025, seconds 0.5,"
          " pages small"),
         (("allreduce", "--sizes", "8"), ("allreduce", "--sizes", "8", "--sync", "barrier"), 4,
