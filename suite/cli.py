@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import os
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -20,6 +21,7 @@ EXIT_CODES = (
     " 124 the budget of time passed, 130 interrupted (1 and 3 are kept for criteria)"
 )
 _COMMANDS = ("run", "bench", "fabrics", "lab", "report")
+_FORWARDING_S = 0.8
 _FLOORS = ("fabrics", "microbench", "collectives", "training", "reports", "suite")
 INTERRUPTED = 130
 
@@ -86,7 +88,9 @@ def _in_a_job(argv: Sequence[str] | None) -> bool:
 
 def _told(message: str, code: int) -> int:
     if mpi.launched_rank() == 0:
-        print(f"fabricbench: {message}", file=sys.stderr)
+        print(f"fabricbench: {message}", file=sys.stderr, flush=True)
+    if mpi.launched_size() > 1:  # a launcher ends a job when its first rank fails, and drops what it has not yet read
+        time.sleep(_FORWARDING_S)
     return code
 
 

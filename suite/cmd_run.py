@@ -112,10 +112,10 @@ def run(args: argparse.Namespace) -> int:
     table = registry.load(modules)
     file = read_plan(args.plan, table) if args.plan else read_tier(args.tier or "default", table)
     site = _site(args)
+    python = sites.python_of(args.env_dir, elsewhere=site is not None)
     if args.dry_run and site is None:
         return _dry(args, file, discover.discover(_standing_lab(args.lab)), HERE)
     with _interruptible(), _lab(args.lab, site) as lab, leftovers.scratch() as scratch, neighbours.watch() as others:
-        python = sites.python_of(args.env_dir)
         launcher, library = launch.choose(site is not None, args.launcher, python if Path(python).exists() else "")
         target = Target(launch.backend(library), site.slots if site else {}, args.same_host)
         access = launch.Access(python=python, scratch=str(scratch))
@@ -248,6 +248,7 @@ def _lab(name: str | None, site: sites.Site | None) -> Iterator[cluster.Lab | No
     """The lab that is up, or one for the time of the run, or none where none can be made or hosts are named."""
     leftovers.remove_stale()
     leftovers.remove_scratch()
+    leftovers.remove_topologies()
     if site is not None:
         yield None
         return

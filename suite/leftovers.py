@@ -12,7 +12,7 @@ from pathlib import Path
 
 SHM = Path("/dev/shm")  # noqa: S108 - where the files are, not where we write
 _PREFIXES = ("mpich_shm_", "mpich_", "ucx_shm_posix_", "vader_segment", "sm_segment", "psm2_shm", "ofi_")
-_STALE_S = 60.0
+_STALE_S, _OLD_S = 60.0, 3600.0
 _SCRATCH = "fabricbench-"
 
 
@@ -47,7 +47,7 @@ def present(folder: Path = SHM) -> frozenset[str]:
 def remove_new(before: frozenset[str], folder: Path = SHM, proc: Path = Path("/proc")) -> list[str]:
     """Remove our own files that were not there ``before`` and that no process maps; their names."""
     ours = [name for name in sorted(present(folder) - before) if _owner(folder / name) == os.geteuid()]
-    used = _mapped(proc) if ours else ""
+    used = _texts(proc, "maps") if ours else ""
     gone = [name for name in ours if str(folder / name) not in used]
     for name in gone:
         (folder / name).unlink(missing_ok=True)
@@ -58,6 +58,27 @@ def remove_stale(folder: Path = SHM, proc: Path = Path("/proc"), age_s: float = 
     """Remove what jobs that were killed left: our own files that are old enough and that no process maps."""
     young = [name for name in present(folder) if time.time() - _changed(folder / name) < age_s]
     return remove_new(frozenset(young), folder, proc)
+
+
+def remove_topologies(
+    folder: Path = Path("/tmp"),  # noqa: S108 - where Hydra writes, whatever TMPDIR says
+    proc: Path = Path("/proc"),
+    age_s: float = _OLD_S,
+) -> list[str]:
+    """Remove the descriptions of this machine that Hydra leaves where its jobs are killed; their names.
+
+    Ranks read theirs when they start MPI: after an hour only who names it in its environment may yet do so.
+    """
+    old = [
+        path
+        for path in sorted(folder.glob("hydra_hwloc_xmlfile_*"))
+        if _owner(path) == os.geteuid() and time.time() - _changed(path) > age_s
+    ]
+    used = _texts(proc, "environ") if old else ""
+    gone = [path for path in old if str(path) not in used]
+    for path in gone:
+        path.unlink(missing_ok=True)
+    return [path.name for path in gone]
 
 
 def remove_own(folder: Path = SHM) -> None:
@@ -82,12 +103,12 @@ def _owner(path: Path) -> int:
         return -1
 
 
-def _mapped(proc: Path) -> str:
-    """The maps of every process that we may read, as one text."""
+def _texts(proc: Path, name: str) -> str:
+    """A file of every process that we may read, as one text."""
     texts = []
-    for maps in proc.glob("[0-9]*/maps"):
+    for path in proc.glob(f"[0-9]*/{name}"):
         try:
-            texts.append(maps.read_text())
+            texts.append(path.read_text("utf-8", "replace"))
         except OSError:  # it has ended, or belongs to another user
             continue
     return "\n".join(texts)

@@ -58,18 +58,18 @@ def named(file: Path | None, fabrics: Path | None, environment: Mapping[str, str
     return Site(*hosts.split(members), definition.read(fabrics), allocated is not None)
 
 
-def python_of(folder: Path | None) -> str:
+def python_of(folder: Path | None, elsewhere: bool = True) -> str:
     """The Python of an environment that hosts have on disks of their own; UserError where its folder is none.
 
-    It need not be on this machine.
+    It need not be on this machine where ranks run ``elsewhere``.
     """
     if folder is None:
         return ""
-    python = folder / "bin" / "python"
-    if folder.exists() and not os.access(python, os.X_OK):
-        raise UserError(f"--env-dir {folder}: there is no bin/python in it")
     if not folder.is_absolute():
         raise UserError(f"--env-dir {folder}: give the whole path, which is the same on every host")
+    python = folder / "bin" / "python"
+    if (folder.exists() or not elsewhere) and not os.access(python, os.X_OK):
+        raise UserError(f"--env-dir {folder}: there is no bin/python in it")
     return str(python)
 
 

@@ -7,7 +7,6 @@ import os
 import re
 import socket
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -65,10 +64,16 @@ def kept(folder: Path) -> dict[str, Any]:
     return dict(json.loads((folder / "run.json").read_text()))
 
 
-def left_in_tmp() -> set[str]:
-    """Folders of launchers and of runs."""
-    home = Path(tempfile.gettempdir())
-    return {path.name for kind in ("ompi.*", "prte.*", "fabricbench-*-*") for path in home.glob(kind)}
+@pytest.fixture
+def scratch(tmp_path: Path) -> Path:
+    """A folder for temporary files that no one else uses."""
+    (tmp_path / "scratch").mkdir()
+    return tmp_path / "scratch"
+
+
+def left(scratch: Path) -> list[str]:
+    """What a run has left there, but for the file by which runs notice each other."""
+    return [path.name for path in scratch.iterdir() if path.name != "fabricbench-running"]
 
 
 def test_the_launcher_is_the_librarys_own() -> None:
@@ -114,15 +119,15 @@ def test_bench_in_a_job_of_the_users_own(name: str, metric: str) -> None:
     assert all(r["metrics"][metric]["value"] > 0 for r in found)
 
 
-def test_a_run_is_proved_on_every_fabric(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_run_is_proved_on_every_fabric(tmp_path: Path, scratch: Path, request: pytest.FixtureRequest) -> None:
     fabrics, more = ["shm", "tcp-lo"], list[str]()
     if not why_not():
         fabrics.append("eth10g")
         more = ["--lab", request.getfixturevalue("lab").name]
     (tmp_path / "plan.toml").write_text(PLAN)
-    before = left_in_tmp()
     chosen = [word for fabric in fabrics for word in ("--fabric", fabric)]
-    done = jobs.fabricbench("run", "--plan", str(tmp_path / "plan.toml"), *chosen, *more, "-o", str(tmp_path / "run"))
+    where = ("--plan", str(tmp_path / "plan.toml"), "-o", str(tmp_path / "run"))
+    done = jobs.fabricbench("run", *where, *chosen, *more, env={"TMPDIR": str(scratch)})
     assert done.code == 0, done.err
     found = {(r["fabric"], r["benchmark"], r["nbytes"]): (r["status"], r["proof"]) for r in records(tmp_path / "run")}
     cases = [(benchmark, nbytes) for benchmark in ("latency", "allreduce") for nbytes in (8, 65536)]
@@ -131,14 +136,14 @@ def test_a_run_is_proved_on_every_fabric(tmp_path: Path, request: pytest.Fixture
     for job in kept(tmp_path / "run")["jobs"]:
         assert (job["status"], job["recipe"]["backend"], job["mpi"]) == ("ok", BACKEND, LIBRARY)
         assert all(len(cpus) == 1 for cpus in job["cpus"])
-    assert left_in_tmp() <= before
+    assert left(scratch) == []
 
 
-def test_faults_are_told_and_nothing_is_left(tmp_path: Path) -> None:
+def test_faults_are_told_and_nothing_is_left(tmp_path: Path, scratch: Path) -> None:
     (tmp_path / "plan.toml").write_text(FAULTS)
-    shm, tmp = leftovers.present(), left_in_tmp()
+    shm = leftovers.present()
     where = ("--fabric", "shm", "--module", "tests.plant", "-o", str(tmp_path / "run"))
-    done = jobs.fabricbench("run", "--plan", str(tmp_path / "plan.toml"), *where)
+    done = jobs.fabricbench("run", "--plan", str(tmp_path / "plan.toml"), *where, env={"TMPDIR": str(scratch)})
     assert done.code == 4, done.err
     found = {(r["benchmark"], r["ranks"]): (r["status"], r["reason"]) for r in records(tmp_path / "run")}
     reasons = {
@@ -152,7 +157,7 @@ def test_faults_are_told_and_nothing_is_left(tmp_path: Path) -> None:
         assert status == expected and re.match(text, reason), (benchmark, status, reason)
     assert set(found) == {("plant_kill", 2), ("plant_stop", 2), ("plant_raise", 2), ("plant_ok", 3)}
     assert leftovers.remove_new(shm) == []
-    assert left_in_tmp() <= tmp
+    assert left(scratch) == []
 
 
 def test_a_launcher_of_another_make_is_refused() -> None:

@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from suite.leftovers import present, remove_new, remove_scratch, remove_stale, scratch
+from suite.leftovers import present, remove_new, remove_scratch, remove_stale, remove_topologies, scratch
 
 
 def test_only_new_unmapped_files_go(tmp_path: Path) -> None:
@@ -48,3 +48,16 @@ def test_a_runs_folder_goes_with_it_or_with_the_next_run(tmp_path: Path) -> None
         assert remove_scratch(tmp_path) == ["fabricbench-4194399-x"]
         assert ours.exists()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["fabricbench-other-x", "fabricbench-running"]
+
+
+def test_a_topology_that_no_rank_will_read_goes(tmp_path: Path) -> None:
+    tmp, proc = tmp_path / "tmp", tmp_path / "proc"
+    (proc / "12").mkdir(parents=True)
+    tmp.mkdir()
+    long_ago = time.time() - 7200
+    for name in ("hydra_hwloc_xmlfile_used", "hydra_hwloc_xmlfile_left", "other"):
+        (tmp / name).touch()
+        os.utime(tmp / name, (long_ago, long_ago))
+    (tmp / "hydra_hwloc_xmlfile_young").touch()
+    (proc / "12" / "environ").write_text(f"A=1\0HWLOC_XMLFILE={tmp / 'hydra_hwloc_xmlfile_used'}\0B=2\0")
+    assert remove_topologies(tmp, proc) == ["hydra_hwloc_xmlfile_left"]

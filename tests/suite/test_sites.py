@@ -144,4 +144,6 @@ def test_an_environment_of_the_hosts_is_named_by_its_whole_path(tmp_path: Path) 
         sites.python_of(tmp_path)
     with pytest.raises(UserError, match="whole path"):
         sites.python_of(Path("env"))
+    with pytest.raises(UserError, match="no bin/python"):
+        sites.python_of(Path("/nowhere/env"), elsewhere=False)
     assert sites.python_of(None) == ""
