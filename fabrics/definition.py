@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fabrics import textfile
 from fabrics.errors import UserError
 from fabrics.hosts import expand
 from fabrics.lab.config import parse_rate
@@ -70,11 +71,7 @@ class Definition:
 
 def read(path: Path) -> tuple[Definition, ...]:
     """The fabrics that a file defines; UserError says where it cannot be meant."""
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read fabrics file {path}: {getattr(error, 'strerror', None) or error}") from None
-    return parse(text, str(path))
+    return parse(textfile.read(path, "fabrics file"), str(path))
 
 
 def parse(text: str, name: str) -> tuple[Definition, ...]:

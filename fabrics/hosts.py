@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fabrics import textfile
 from fabrics.errors import CannotRun, UserError
 
 MOST_HOSTS = 65536
@@ -38,11 +39,7 @@ class Host:
 
 def read(path: Path) -> tuple[Host, ...]:
     """The hosts of a file, in its order; UserError says where it cannot be meant."""
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read hosts file {path}: {getattr(error, 'strerror', None) or error}") from None
-    return parse(text, str(path))
+    return parse(textfile.read(path, "hosts file"), str(path))
 
 
 def parse(text: str, name: str) -> tuple[Host, ...]:

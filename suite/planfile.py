@@ -12,6 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from fabrics import textfile
 from fabrics.errors import UserError
 from microbench import sync
 from microbench.dtypes import dtype, elements
@@ -67,11 +68,7 @@ def read_tier(tier: str, registry: Registry) -> PlanFile:
 
 def read_plan(path: Path, registry: Registry) -> PlanFile:
     """A user's plan; UserError says where it cannot be meant."""
-    try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read plan {path}: {getattr(error, 'strerror', None) or error}") from None
-    return parse(text, str(path), registry)
+    return parse(textfile.read(path, "plan"), str(path), registry)
 
 
 def parse(text: str, name: str, registry: Registry) -> PlanFile:
