@@ -8,6 +8,7 @@ TYPE_CHECKING = False  # as type checkers know it: importing typing would take l
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+FORWARDING_S = 0.3  # a launcher that ends a job drops what it has not yet read of its output
 RANK_VARIABLES = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID")
 
 

@@ -13,6 +13,7 @@ from microbench.record import Better, Metric, Record
 from microbench.stats import quantile, samples_needed
 
 LAUNCHES_FOR_INTERVAL = samples_needed(0.5)
+WRONG = ("failed", "timeout", "invalid")  # of a record: something did not go as it should have
 NOT_OK = ("invalid", "failed", "timeout", "unsupported", "skipped")  # the most telling first
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from reports.chapters import collectives, matter, offload, point_to_point, proof, system, training, verdicts
-from reports.summary import basis
+from reports.summary import WRONG, basis
 from reports.tables import WIDTH, bullet, prose
 from reports.units import count
 from reports.view import Chapter, Finding, View
@@ -53,7 +53,7 @@ def _cases(v: View, last: Chapter) -> str:
         what = "disproved" if s.status == "ok" and not s.published else s.status
         tally[what] = tally.get(what, 0) + 1
     told = ", ".join(f"{n} {what}" for what, n in tally.items()) or "none on disk"
-    lost = Counter(r.status for r in v.records if r.status in ("failed", "timeout", "invalid"))
+    lost = Counter(r.status for r in v.records if r.status in WRONG)
     told += "".join(f"; {count(n, 'record')} {status}" for status, n in lost.items())
     warned = sum(f.text.startswith("WARNING") for f in last.findings)
     return bullet(f"(8) {count(len(v.summaries), 'case')}: {told}; {count(warned, 'warning')}.")

@@ -21,7 +21,7 @@ EXIT_CODES = (
     " 124 the budget of time passed, 130 interrupted (1 and 3 are kept for criteria)"
 )
 _COMMANDS = ("run", "bench", "fabrics", "lab", "report")
-_FORWARDING_S = 0.8
+_TOLD_S = 0.8  # so that rank 0, which tells for all, comes to it, and the launcher forwards it
 _FLOORS = ("fabrics", "microbench", "collectives", "training", "reports", "suite")
 INTERRUPTED = 130
 
@@ -90,7 +90,7 @@ def _told(message: str, code: int) -> int:
     if mpi.launched_rank() == 0:
         print(f"fabricbench: {message}", file=sys.stderr, flush=True)
     if mpi.launched_size() > 1:  # a launcher ends a job when its first rank fails, and drops what it has not yet read
-        time.sleep(_FORWARDING_S)
+        time.sleep(_TOLD_S)
     return code
 
 

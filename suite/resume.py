@@ -10,7 +10,7 @@ from typing import Any
 from fabrics.errors import UserError
 from microbench.record import Record
 from reports.load import NotARun, RunData, load, mapping
-from reports.summary import newest
+from reports.summary import WRONG, newest
 from reports.units import count, rate, volume
 from suite.plan import JobPlan, Plan
 
@@ -68,7 +68,7 @@ class Earlier:
 
 def went_wrong(record: Record) -> bool:
     """Whether a run with this record did not go as it should have."""
-    return record.status in ("failed", "invalid", "timeout") or (record.status == "ok" and record.proof == "disproved")
+    return record.status in WRONG or (record.status == "ok" and record.proof == "disproved")
 
 
 def read(directory: Path) -> Earlier:

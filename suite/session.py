@@ -12,6 +12,7 @@ from dataclasses import asdict, replace
 from types import ModuleType
 from typing import Any, NoReturn
 
+from fabrics import launched
 from fabrics.errors import CannotRun, UserError
 from fabrics.model import Fabric, Proof
 from microbench import memory, mpi
@@ -26,7 +27,6 @@ from suite.launch import LOCAL
 
 ABORT_CODE = 4
 _LOOK_S = 0.0005
-_FORWARDING_S = 0.3
 _LONGEST_QUEUE = 5
 
 
@@ -165,11 +165,11 @@ def _last_words(rank: int, error: BaseException) -> list[str]:
 def abort(MPI: ModuleType, error: BaseException) -> NoReturn:  # noqa: N803 - the module's own name
     """End the whole job. The lowest failing rank speaks first, and by ending the job silences the others."""
     rank = MPI.COMM_WORLD.Get_rank()
-    time.sleep(min(rank, _LONGEST_QUEUE) * (_FORWARDING_S + 0.1))
+    time.sleep(min(rank, _LONGEST_QUEUE) * (launched.FORWARDING_S + 0.1))
     if not isinstance(error, BrokenPipeError):  # the reader of our output left, as `head` does
         print("\n".join(_last_words(rank, error)), file=sys.stderr, flush=True)
     leftovers.remove_own()
-    time.sleep(_FORWARDING_S)  # a launcher that ends a job drops what it has not yet read of its output
+    time.sleep(launched.FORWARDING_S)
     code = getattr(error, "exit_code", ABORT_CODE)
     MPI.COMM_WORLD.Abort(code)
     os._exit(code)  # where the library lets an aborted rank return

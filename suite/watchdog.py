@@ -24,14 +24,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from microbench.mpi import launched_rank
+from fabrics import launched
 from microbench.page import SIZE_BYTES, Page
 from suite.wire import seal
 
 START_S, BETWEEN_S = 90.0, 10.0  # what the start may take, and what comes between two cases, or after the last
 ASK = signal.SIGUSR1  # the worker answers with its stack, even from native code
 BETWEEN, SHUTDOWN = "the wait for the next case", "the shutdown"
-_FORWARDING_S = 0.3  # a launcher that ends a job drops what it has not yet read of its output
 _ANSWER_S = 0.3
 _LOOK_S = 0.01
 _LONGEST_STACK = 1 << 16
@@ -143,7 +142,7 @@ class Watchdog:
         self._worker = 0
         if code or self._page.stage != SHUTDOWN:
             self._tell("died", code=code, where=self._where())
-            time.sleep(_FORWARDING_S)
+            time.sleep(launched.FORWARDING_S)
         return code if code >= 0 else 128 - code
 
 
@@ -164,7 +163,7 @@ def main() -> NoReturn:
     parser = argparse.ArgumentParser(prog="python -m suite.watchdog")
     parser.add_argument("--start-deadline", type=float, default=START_S, metavar="S")
     args, arguments = parser.parse_known_args()
-    sys.exit(Watchdog(launched_rank(), args.start_deadline, arguments).watch())
+    sys.exit(Watchdog(launched.rank(), args.start_deadline, arguments).watch())
 
 
 if __name__ == "__main__":
