@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,6 +99,17 @@ def python(*program: str, timeout_s: float = 60, env: Mapping[str, str] | None =
 def once(plan: str) -> str:
     """A plan of one launch, where it does not say how many."""
     return plan if "launches" in plan else f"launches = 1\n{plan}"
+
+
+@contextmanager
+def disk(path: Path, options: str) -> Iterator[Path]:
+    """A file system in memory, mounted at ``path`` with these options of mount: a disk that is small, or read-only."""
+    path.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "small", path], check=True)
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", path], check=True)
 
 
 def fabricbench(*arguments: str, timeout_s: float = 120, env: Mapping[str, str] | None = None) -> Done:

@@ -14,7 +14,7 @@ import pytest
 
 from fabrics.lab import cluster
 from fabrics.lab.check import why_not
-from fabrics.lab.config import LabConfig
+from tests import labs
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = str(ROOT / "tests/fabrics/probe_program.py")
@@ -32,11 +32,8 @@ def can_lab() -> None:
 @pytest.fixture(scope="session")
 def lab(can_lab: None) -> Iterator[cluster.Lab]:
     """The default lab under a name of this process."""
-    name = f"test{os.getpid()}"
-    try:
-        yield cluster.up(LabConfig(name=name))
-    finally:
-        cluster.down(name)
+    with labs.made("test") as made:
+        yield made
 
 
 @pytest.fixture

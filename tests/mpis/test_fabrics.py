@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
 from fabrics.lab import cluster
-from fabrics.lab.check import why_not
-from fabrics.lab.config import LabConfig
 from fabrics.recipes import recipe
 from suite import launch
+from tests import labs
 from tests.fabrics import planted
 
 BACKEND = launch.backend(launch.library())
@@ -19,13 +17,8 @@ BACKEND = launch.backend(launch.library())
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[cluster.Lab]:
-    if reason := why_not():
-        pytest.skip(reason)
-    name = f"mpis{os.getpid()}"
-    try:
-        yield cluster.up(LabConfig(name, nodes=3, dpus=False))
-    finally:
-        cluster.down(name)
+    with labs.or_skip("mpis", nodes=3, dpus=False) as made:
+        yield made
 
 
 @pytest.mark.skipif(BACKEND == "impi-ofi", reason="Intel MPI takes one interface, of which nobody says which")

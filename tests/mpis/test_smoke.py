@@ -17,7 +17,7 @@ from fabrics.lab import cluster, slurm
 from fabrics.lab.check import why_not
 from fabrics.lab.config import LabConfig
 from suite import launch, leftovers
-from tests import jobs
+from tests import jobs, labs
 from tests.figures.parity import compile_reference
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,13 +47,8 @@ ranks = [3]
 @pytest.fixture(scope="module")
 def lab() -> Iterator[cluster.Lab]:
     """Four hosts on one fabric; skips with the reason where no lab can be made."""
-    if reason := why_not():
-        pytest.skip(reason)
-    name = f"mpis{os.getpid()}"
-    try:
-        yield cluster.up(LabConfig(name, nodes=4, dpus=False))
-    finally:
-        cluster.down(name)
+    with labs.or_skip("mpis", nodes=4, dpus=False) as made:
+        yield made
 
 
 def records(folder: Path) -> list[dict[str, Any]]:

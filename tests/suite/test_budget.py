@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -216,13 +215,8 @@ def test_mistakes_are_one_line(more: tuple[str, ...], said: str, tmp_path: Path)
     [("ro,size=1m", "Read-only file system; choose another folder"), ("size=16k", "not enough room for the run in")],
 )
 def test_a_disk_that_cannot_take_the_run_is_told_before_measuring(tmp_path: Path, options: str, said: str) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "small", disk], check=True)
-    try:
+    with jobs.disk(tmp_path / "disk", options) as disk:
         done = fabricbench(tmp_path, "[latency]\nsizes = '0,1:64K'", "-o", str(disk / "run"))
-    finally:
-        subprocess.run(["umount", disk], check=True)
     assert (done.code, done.out) == (4, "")
     assert said in done.err
     assert len(done.err.splitlines()) == 1, done.err

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,14 +13,12 @@ import psutil
 import pytest
 
 from fabrics.lab import cluster
-from fabrics.lab.check import why_not
-from fabrics.lab.config import LabConfig
 from fabrics.model import Fabric
 from suite import reachable
 from suite.plan import JobPlan
 from suite.reachable import check, check_jobs, members
 from suite.survey import Answers, Survey, ask, survey
-from tests import jobs
+from tests import jobs, labs
 from tests.fabrics import planted
 
 HOSTS = ("h0", "h1", "h2")
@@ -163,13 +160,8 @@ def test_a_launcher_that_stays_is_ended(code: str) -> None:
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[cluster.Lab]:
-    if reason := why_not():
-        pytest.skip(reason)
-    name = f"reach{os.getpid()}"
-    try:
-        yield cluster.up(LabConfig(name))
-    finally:
-        cluster.down(name)
+    with labs.or_skip("reach") as made:
+        yield made
 
 
 def test_the_survey_of_a_lab_is_what_it_was_made_of(lab: cluster.Lab) -> None:

@@ -244,10 +244,7 @@ def test_a_damaged_run_is_one_line(copy: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small file system")
 def test_a_run_that_filled_its_disk_goes_on_when_there_is_room(tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "small", disk], check=True)
-    try:
+    with jobs.disk(tmp_path / "disk", "size=64k") as disk:
         command = arguments(disk, "budget_s = 0.02\n[plant_ok]\n[latency]\nsizes = '0,1:64K'\n")
         full = jobs.fabricbench(*command)
         assert full.code == 4
@@ -261,8 +258,6 @@ def test_a_run_that_filled_its_disk_goes_on_when_there_is_room(tmp_path: Path) -
         assert (disk / "run" / "records.jsonl").read_bytes().startswith(stored)
         assert len(records(disk / "run")) == 19
         check_samples(disk / "run")
-    finally:
-        subprocess.run(["umount", disk], check=True)
 
 
 def plan(text: str, *fabrics: Fabric, seed: int = 1, cpus: tuple[int, ...] = (0, 1)) -> Plan:

@@ -270,10 +270,7 @@ def test_a_reader_that_leaves_is_no_fault(arguments: tuple[str, ...]) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small file system")
 def test_a_full_disk_is_one_line_and_keeps_what_there_is(tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40k", "small", disk], check=True)
-    try:
+    with jobs.disk(tmp_path / "disk", "size=40k") as disk:
         plan = tmp_path / "plan.toml"
         plan.write_text("launches = 1\nbudget_s = 0.02\n[plant_ok]\n[latency]\nsizes = '0,1:64K'\n")
         where = ("--fabric", "shm", "--module", "tests.plant", "-o", str(disk / "run"))
@@ -282,8 +279,6 @@ def test_a_full_disk_is_one_line_and_keeps_what_there_is(tmp_path: Path) -> None
         assert "Traceback" not in done.err
         assert "cannot write: No space left on device; what was stored is kept" in done.err.splitlines()[-1]
         assert (disk / "run" / "records.jsonl").read_text().startswith('{"id":"plant_ok')
-    finally:
-        subprocess.run(["umount", disk], check=True)
 
 
 def test_two_runs_at_once_are_told(tmp_path: Path) -> None:
