@@ -4,25 +4,49 @@ from __future__ import annotations
 
 import resource
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psutil
 
 BUFFERS = 4  # send, receive, the expected data, and what the MPI library takes (seen: 3 to 3.6 at the peak)
 _KEPT = 0.9  # of what is available
-_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-_USED = ("/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory/memory.usage_in_bytes")
+_GROUPS, _OWN = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+_FILES = {  # by version of control groups: what bounds a group, what it uses, and what of that the kernel would give up
+    2: ("memory.max", "memory.current", "inactive_file"),
+    1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+}
 
 
-def available_bytes() -> int:
-    """What this machine, and the control group that this process is in, have left."""
+def available_bytes(groups: Path = _GROUPS, own: Path = _OWN) -> int:
+    """What this machine, and every control group that this process is in, have left."""
     left = [psutil.virtual_memory().available]
-    for limit, used in zip(_LIMITS, _USED, strict=True):
-        bounds = [_number(Path(limit)), _number(Path(used))]
-        if None not in bounds:
-            left.append(int(bounds[0] or 0) - int(bounds[1] or 0))
+    left += [room for folder, version in _folders(groups, own) if (room := _room(folder, version)) is not None]
     return max(0, min(left))
+
+
+def _folders(groups: Path, own: Path) -> Iterator[tuple[Path, int]]:
+    """The process's own memory group and all above it, each with its version; a container may see only the top."""
+    for line in own.read_text("utf-8").splitlines() if own.exists() else ():
+        number, controllers, path = line.split(":", 2)
+        version = 2 if number == "0" else 1
+        if version == 2 or "memory" in controllers.split(","):
+            top = groups if version == 2 else groups / "memory"
+            inner = Path(path.lstrip("/"))
+            yield from ((top / each, version) for each in (inner, *inner.parents))
+
+
+def _room(folder: Path, version: int) -> int | None:
+    """What a group has left, None where it has no bound: its page cache counts as used, and gives way."""
+    limit, used, cache = _FILES[version]
+    bound, usage = _number(folder / limit), _number(folder / used)
+    if bound is None or usage is None:
+        return None
+    try:
+        stat = dict(line.split() for line in (folder / "memory.stat").read_text("ascii").splitlines())
+    except OSError:
+        stat = {}
+    return bound - usage + int(stat.get(cache, 0))
 
 
 def allowed_bytes() -> int | None:

@@ -58,8 +58,8 @@ def arrivals(got: Measured) -> dict[str, Any]:
     """How often each rank was the last to start, and which are so more often than chance would have it."""
     if got.timeline is None or got.why_no_timeline or len(got.starts) < 2:
         return {}
-    counts = last_arrivals(got.starts[:, got.valid])
-    return {"last_arrivals": [int(count) for count in counts], "late_ranks": list(persistent(counts))}
+    starts = got.starts[:, got.valid]
+    return {"last_arrivals": last_arrivals(starts).tolist(), "late_ranks": list(persistent(starts))}
 
 
 def outcome(

@@ -13,6 +13,7 @@ from microbench.case import Case
 from reports.units import count, duration, volume
 from suite.plan import JobPlan, Plan, Skip, estimate_job_s, estimate_s
 
+DROPPED = "dropped to keep the budget"  # how the reason of all that was left out begins
 _FASTEST_S = 1e-6
 _SAMPLE_BYTES = 2 * 8  # a start and a duration, 64 bits each
 _WARMUP = 100
@@ -45,10 +46,7 @@ def _launches_s(jobs: Sequence[JobPlan], launches: int) -> float:
 def _dropped_launches(plan: Plan, kept: int, budget_s: float) -> str:
     each_s = plan.estimate_s / plan.launches
     which = f"launch {plan.launches}" if kept + 1 == plan.launches else f"launches {kept + 1} to {plan.launches}"
-    return (
-        f"dropped to keep the budget of {budget_text(budget_s)}: {which} of {plan.launches}, "
-        f"each at most about {duration(each_s)}"
-    )
+    return f"{DROPPED} of {budget_text(budget_s)}: {which} of {plan.launches}, each at most about {duration(each_s)}"
 
 
 def _without_dearest(
@@ -69,7 +67,7 @@ def _without_dearest(
             )
         (home,) = (job for job in jobs if job.number == number)
         cost_s = max(1.0, estimate_s(case, home.fabric))
-        reason = f"dropped to keep the budget of {budget_text(budget_s)}: at most about {duration(cost_s)}"
+        reason = f"{DROPPED} of {budget_text(budget_s)}: at most about {duration(cost_s)}"
         skips.append(Skip(case, home.fabric, "skipped", reason))
         rest = replace(home, cases=tuple(other for other in home.cases if other.id != case.id))
         jobs = tuple(rest if job is home else job for job in jobs if job is not home or rest.cases)
@@ -85,7 +83,7 @@ def told(plan: Plan) -> tuple[str, ...]:
     """What was left out to keep the budget, in a line each."""
     if plan.budget_s is None:
         return ()
-    why = f"dropped to keep the budget of {budget_text(plan.budget_s)}"
+    why = f"{DROPPED} of {budget_text(plan.budget_s)}"
     dropped = sum(skip.reason.startswith(why) for skip in plan.skips)
     return (*plan.notes, *([f"{count(dropped, 'case')} {why}"] if dropped else []))
 

@@ -72,6 +72,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         action="store_true",
         help="go on with the run in DIR: with the same options and the same environment, only what is missing",
     )
+    parser.add_argument(
+        "--retry", action="store_true", help="with --resume: measure again what failed, timed out or came back wrong"
+    )
     _add_hosts(parser)
     parser.add_argument("--lab", metavar="NAME", help=f"a lab that is up (default {LabConfig.name}, if it is)")
     arguments.add_units(parser)
@@ -106,8 +109,7 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(
             "run launches its own ranks: start it without mpiexec; fabricbench bench is for a job of your own"
         )
-    if args.resume:
-        _check_resume(args)
+    _check_resume(args)
     modules = (*registry.MODULES, *args.module)
     table = registry.load(modules)
     file = read_plan(args.plan, table) if args.plan else read_tier(args.tier or "default", table)
@@ -130,7 +132,7 @@ def run(args: argparse.Namespace) -> int:
         with RunFolder(folder_path, args.resume) as folder:
             job = Run(folder, plan, fabrics, launcher, library, modules, lab, args.pages, args.seed, others)
             job.access = access
-            if args.resume and not job.go_on():
+            if args.resume and not job.go_on(args.retry):
                 return _nothing_missing(job, folder, args.units)
             _tell(budget.check_space(job.todo.jobs, folder.directory), *budget.told(plan))
             code = _execute(job, folder, args.units)
@@ -158,6 +160,10 @@ def _dry(args: argparse.Namespace, file: PlanFile, fabrics: Sequence[Fabric], ta
 
 def _check_resume(args: argparse.Namespace) -> None:
     """Raise UserError where there is nothing that can be gone on with."""
+    if args.retry and not args.resume:
+        raise UserError("--retry measures again what went wrong in a run: name it with -o DIR --resume")
+    if not args.resume:
+        return
     if args.output is None:
         raise UserError("--resume goes on with a run: say in which folder it is with -o DIR")
     if args.dry_run:
@@ -190,7 +196,7 @@ def _execute(job: Run, folder: RunFolder, units: str) -> int:
         code = job.execute()
     except KeyboardInterrupt:
         folder.write_report(render(folder.directory, "text", units))
-        raise KeyboardInterrupt(f"interrupted: what was measured is in {folder.directory}") from None
+        raise KeyboardInterrupt(f"interrupted: what was measured is in {folder.directory}, with its report") from None
     except OSError as error:
         raise CannotRun(
             f"the run in {folder.directory} ended: cannot write: {error.strerror}; what was stored is kept"

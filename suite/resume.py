@@ -12,9 +12,10 @@ from microbench.record import Record
 from reports.load import NotARun, RunData, load, mapping
 from reports.summary import WRONG, newest
 from reports.units import count, rate, volume
+from suite.budget import DROPPED
 from suite.plan import JobPlan, Plan
 
-_PLAN = {"launches": "launches", "seed": "seed", "pages": "pages"}
+_PLAN = {"seed": "seed", "pages": "pages"}
 _ENVIRONMENT = {
     "hostname": "hostname", "kernel": "kernel", "machine": "machine", "cpu": "CPU", "cores": "cores",
     "transparent_hugepages": "huge pages", "python": "Python", "mpi": "MPI", "mpiexec": "mpiexec",
@@ -36,10 +37,13 @@ class Earlier:
         """A record of every case and launch that has one."""
         return newest(self.data.records)
 
-    @property
-    def done(self) -> frozenset[tuple[str, int]]:
-        """Case and launch of every record, whatever came of it."""
-        return frozenset((record.id, record.launch) for record in self.records)
+    def done(self, retry: bool = False) -> frozenset[tuple[str, int]]:
+        """Case and launch of every record that stays, whatever came of it; with ``retry`` none that went wrong.
+
+        What was left out to keep a budget is never done: a later one may have room for it.
+        """
+        stay = (r for r in self.records if not r.reason.startswith(DROPPED) and not (retry and went_wrong(r)))
+        return frozenset((record.id, record.launch) for record in stay)
 
     @property
     def measured(self) -> bool:
@@ -48,16 +52,24 @@ class Earlier:
 
     @property
     def wrong(self) -> bool:
-        """Whether a record or a job went wrong."""
+        """Whether a record went wrong, or a job that has not been tried again since."""
         return any(map(went_wrong, self.records)) or any(
-            job.get("status") in ("failed", "timeout") or mapping(job.get("proof")).get("verdict") == "disproved"
-            for job in self.data.jobs
+            _job_went_wrong(job) and not job.get("retried") for job in self.data.jobs
         )
+
+    def jobs(self, retry: bool = False) -> list[dict[str, Any]]:
+        """What is known of the jobs; with ``retry`` those that went wrong are marked ``retried``."""
+        return [{**job, "retried": True} if retry and _job_went_wrong(job) else dict(job) for job in self.data.jobs]
 
     @property
     def unreachable(self) -> dict[str, str]:
         """Why hosts did not reach each other over a fabric, by its name."""
         return dict(mapping(mapping(self.data.run.get("reachability")).get("unreachable")))
+
+    @property
+    def warnings(self) -> list[str]:
+        """What was told of the run; what a budget dropped may be measured now."""
+        return [text for text in self.data.run.get("warnings") or () if not text.startswith(DROPPED)]
 
     @property
     def last_job(self) -> int:
@@ -69,6 +81,10 @@ class Earlier:
 def went_wrong(record: Record) -> bool:
     """Whether a run with this record did not go as it should have."""
     return record.status in WRONG or (record.status == "ok" and record.proof == "disproved")
+
+
+def _job_went_wrong(job: Mapping[str, Any]) -> bool:
+    return job.get("status") in ("failed", "timeout") or mapping(job.get("proof")).get("verdict") == "disproved"
 
 
 def read(directory: Path) -> Earlier:
@@ -89,9 +105,9 @@ def definitions(plan: Plan) -> dict[str, dict[str, Any]]:
     }
 
 
-def missing(plan: Plan, earlier: Earlier) -> Plan:
-    """The part of ``plan`` that has no record yet, in jobs with numbers that are new."""
-    done, jobs = earlier.done, list[JobPlan]()
+def missing(plan: Plan, earlier: Earlier, retry: bool = False) -> Plan:
+    """The part of ``plan`` that is not :meth:`Earlier.done`, in jobs with numbers that are new."""
+    done, jobs = earlier.done(retry), list[JobPlan]()
     for job in plan.jobs:
         cases = tuple(case for case in job.cases if (case.id, job.launch) not in done)
         if cases:
@@ -118,7 +134,9 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[s
     plans = mapping(before.get("plan")), mapping(now.get("plan"))
     systems = mapping(before.get("environment")), mapping(now.get("environment"))
     yield from _values(_PLAN, *plans)
-    yield from _cases(*(mapping(plan.get("cases")) for plan in plans))
+    yield from _launches(*plans)
+    was, is_now = (mapping(plan.get("cases")) for plan in plans)
+    yield from _cases(was, is_now, may_grow=plans[0].get("budget_s") is not None)
     yield from _said("processors", *(_processors(plan) for plan in plans))
     yield from _fabrics(before, now)
     yield from _said("fabricbench", before.get("fabricbench"), now.get("fabricbench"))
@@ -133,6 +151,13 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[s
 def _values(names: Mapping[str, str], before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     for name, label in names.items():
         yield from _said(label, before.get(name), now.get(name))
+
+
+def _launches(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """A budget may have dropped launches: then there may be more of them now."""
+    was, is_now = before.get("launches"), now.get("launches")
+    if before.get("budget_s") is None or not (isinstance(was, int) and isinstance(is_now, int) and was < is_now):
+        yield from _said("launches", was, is_now)
 
 
 def _said(label: str, before: Any, now: Any) -> Iterator[str]:
@@ -150,8 +175,8 @@ def _processors(plan: Mapping[str, Any]) -> list[int]:
     return sorted({cpu for cpus in lists for cpu in cpus})
 
 
-def _cases(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    for told, ours, others in (("gone", before, now), ("new", now, before)):
+def _cases(before: Mapping[str, Any], now: Mapping[str, Any], may_grow: bool) -> Iterator[str]:
+    for told, ours, others in (("gone", before, now), *([] if may_grow else [("new", now, before)])):
         only = [case_id for case_id in ours if case_id not in others]
         if only:
             yield f"{count(len(only), 'case')} {told} ({only[0]}{', ...' if len(only) > 1 else ''})"

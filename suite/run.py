@@ -58,6 +58,7 @@ class Run:
     measured: bool = False
     warnings: list[str] = field(default_factory=list)
     earlier: resume.Earlier | None = None
+    unreachable: Mapping[str, str] = field(default_factory=dict)
     until: float | None = None
     reach: reachable.Reach = field(default_factory=reachable.Reach)
     access: launch.Access = launch.HERE
@@ -70,19 +71,22 @@ class Run:
         launcher = f"{self.launcher.path} ({self.launcher.version})"
         self.environment = environment.describe(self.library, launcher, launch.removed_variables())
 
-    def go_on(self) -> bool:
+    def go_on(self, retry: bool = False) -> bool:
         """Take over what earlier attempts left in the folder; whether anything is missing of the run.
+
+        With ``retry`` what went wrong is missing too, and hosts that did not reach each other try again.
 
         UserError where plan or environment differ.
         """
         earlier = resume.read(self.folder.directory)
-        before = earlier.data.run
-        resume.check(self.folder.directory, before, json.loads(json.dumps(finite(self._description("")))))
-        self.earlier, self.todo = earlier, resume.missing(self.plan, earlier)
+        before, now = earlier.data.run, json.loads(json.dumps(finite(self._description(""))))
+        resume.check(self.folder.directory, before, now)
+        self.earlier, self.todo = earlier, resume.missing(self.plan, earlier, retry)
+        retry &= bool(self.todo.jobs)
+        self.unreachable = {} if retry else earlier.unreachable
         self.id, self.started = str(before.get("id")), str(before.get("started"))
-        self.jobs = [dict(job) for job in earlier.data.jobs]
-        self.warnings = [*before.get("warnings", ()), *self.warnings]
-        self.measured, self.worst = earlier.measured, CANNOT if earlier.wrong else OK
+        self.jobs, self.warnings = earlier.jobs(retry), [*earlier.warnings, *self.warnings]
+        self.measured, self.worst = earlier.measured, CANNOT if earlier.wrong and not retry else OK
         return bool(self.todo.jobs or self.todo.skips or not earlier.data.finished)
 
     @property
@@ -161,8 +165,9 @@ class Run:
 
     def _try_routes(self, progress: Progress) -> None:
         """Find the fabrics whose hosts do not reach each other: MPI would hang on them."""
-        before = self.earlier.unreachable if self.earlier else {}
-        self.reach = reachable.check_jobs(self.todo.jobs, lambda fabric: partial(self.command, fabric), before)
+        self.reach = reachable.check_jobs(
+            self.todo.jobs, lambda fabric: partial(self.command, fabric), self.unreachable
+        )
         for name, reason in self.reach.unreachable.items():
             progress.say(f"{name}: failed: {reason}")
         self._write()

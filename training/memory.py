@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-import psutil
 import torch
 from torch import Tensor, nn
 
+from microbench.memory import available_bytes
 from training.resnet import Model
 from training.workload import Job, Workload
 
@@ -49,7 +49,7 @@ def shortage(job: Job, model: Model, workload: Workload) -> str:
     The hosts of a lab cluster are one machine.
     """
     machine = "this machine" if job.fabric.lab else job.hosts[job.rank]
-    need, free = needed_bytes(model, workload), psutil.virtual_memory().available
+    need, free = needed_bytes(model, workload), available_bytes()
     rows: list[tuple[str, int]] = job.comm.allgather((machine, free))
     ranks = Counter(name for name, _ in rows)
     for name, available in rows:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from microbench.stats.dependence import effective_count
 from microbench.stats.quantiles import binomial_pmf
 
 
@@ -16,9 +17,14 @@ def last_arrivals(starts: ArrayLike) -> NDArray[np.int64]:
 
     An iteration with a tie for the last place counts for nobody.
     """
+    return np.asarray(_last(starts).sum(axis=1), dtype=np.int64)
+
+
+def _last(starts: ArrayLike) -> NDArray[np.bool_]:
+    """Which rank was last, of shape (ranks, iterations without a tie)."""
     times = np.asarray(starts)
     last = times == times.max(axis=0)
-    return np.asarray(last[:, last.sum(axis=0) == 1].sum(axis=1), dtype=np.int64)
+    return np.asarray(last[:, last.sum(axis=0) == 1])
 
 
 def binomial_upper_p(count: int, n: int, p: float) -> float:
@@ -41,14 +47,19 @@ def benjamini_hochberg(p_values: Sequence[float], level: float) -> tuple[bool, .
     return tuple(bool(passing) and p <= passing[-1] for p in p_values)
 
 
-def persistent(counts: ArrayLike, level: float = 0.01) -> tuple[int, ...]:
-    """The ranks that are last more often than 1 in p times, by an exact binomial test each, at a false discovery rate.
+def persistent(starts: ArrayLike, level: float = 0.01) -> tuple[int, ...]:
+    """The ranks that are last more often than 1 in p times, by a binomial test each, at a false discovery rate.
 
-    ``counts`` are p of :func:`last_arrivals`; iterations are taken for independent. With fewer than 2 ranks there are
-    none.
+    ``starts`` as for :func:`last_arrivals`. A rank that was last tends to be so in the next iteration too: the test
+    counts as many iterations as are independent. With fewer than 2 ranks there are none.
     """
-    seen = [int(count) for count in np.asarray(counts).ravel()]
-    if len(seen) < 2:
+    last = _last(starts)
+    if len(last) < 2 or not last.size:
         return ()
-    p_values = [binomial_upper_p(count, sum(seen), 1 / len(seen)) for count in seen]
+    p_values = [_p_of_chance(was_last, 1 / len(last)) for was_last in last]
     return tuple(rank for rank, late in enumerate(benjamini_hochberg(p_values, level)) if late)
+
+
+def _p_of_chance(was_last: NDArray[np.bool_], p: float) -> float:
+    n = effective_count(was_last)
+    return binomial_upper_p(round(float(was_last.mean()) * n), n, p)

@@ -32,8 +32,18 @@ def effective_n(series: ArrayLike, q: float = 0.5) -> int:
     x = np.asarray(series, dtype=np.float64).ravel()
     if x.size < _FEWEST:
         return x.size
-    above = (x > np.quantile(x, q)).astype(np.float64)
-    r = _correlations(above - above.mean())[1 : x.size // 4]
+    return effective_count(x > np.quantile(x, q))
+
+
+def effective_count(happened: ArrayLike) -> int:
+    """How many independent trials tell as much of how often something happens as these, in the order of time, do.
+
+    n / (1 + 2 sum r_k) as for :func:`effective_n`, r_k the autocorrelation of what happened.
+    """
+    x = np.asarray(happened, dtype=np.float64).ravel()
+    if x.size < _FEWEST:
+        return x.size
+    r = _correlations(x - x.mean())[1 : x.size // 4]
     noise = np.flatnonzero(r <= _SIGNIFICANT / math.sqrt(x.size))
     total = float(r[: noise[0] if noise.size else r.size].sum())
     return max(1, round(x.size / (1 + 2 * total)))

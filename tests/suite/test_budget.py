@@ -177,6 +177,21 @@ def test_when_the_time_has_passed_the_run_ends_and_can_be_gone_on_with(tmp_path:
     assert len(run_json(tmp_path / "run")["resumed"]) == 1
 
 
+def test_without_the_budget_a_resumed_run_measures_what_was_dropped(tmp_path: Path) -> None:
+    text = "launches = 2\nbudget_s = 0.01\n[plant_ok]\n[latency]\nsizes = '8'\nbudget_s = 40\nmax_iterations = 50\n"
+    where = ("-o", str(tmp_path / "run"))
+    cut = fabricbench(tmp_path, text, *where, "--budget", "30s")
+    assert cut.code == 0, cut.err
+    whole = fabricbench(tmp_path, text, *where, "--resume")
+    assert whole.code == 0, whole.err
+    run = run_json(tmp_path / "run")
+    assert (run["plan"]["launches"], run["plan"]["budget_s"], run["warnings"]) == (2, None, [])
+    stored = [json.loads(line) for line in (tmp_path / "run" / "records.jsonl").read_text().splitlines()]
+    good = sorted((record["benchmark"], record["launch"]) for record in stored if record["status"] == "ok")
+    assert good == [("latency", 1), ("latency", 2), ("plant_ok", 1), ("plant_ok", 2)]
+    assert "dropped to keep" not in whole.out
+
+
 def test_what_was_dropped_is_told_everywhere(tmp_path: Path) -> None:
     text = "launches = 3\nbudget_s = 0.01\n[plant_ok]\n[latency]\nsizes = '8'\nbudget_s = 40\nmax_iterations = 50\n"
     done = fabricbench(tmp_path, text, "-o", str(tmp_path / "run"), "--budget", "30s")

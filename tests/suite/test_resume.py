@@ -140,6 +140,36 @@ def test_a_failed_case_is_not_missing_and_still_told(copy: Path) -> None:
     assert "raised RuntimeError: planted: this rank raises" in " ".join(done.out.split())
 
 
+def test_what_failed_is_measured_again_if_asked(copy: Path) -> None:
+    before = records(copy / "run")
+    done = again(copy, "--retry")
+    assert done.code == 4, done.err  # it fails again
+    stay, new = records(copy / "run")[: len(before)], records(copy / "run")[len(before) :]
+    assert stay == before
+    assert [(record["benchmark"], record["status"]) for record in new] == [("plant_raise", "failed")]
+
+
+def test_a_run_whose_failures_were_mended_counts_as_good(tmp_path: Path) -> None:
+    plan = "budget_s = 0.05\n[plant_ok]\n[latency]\nsizes = '0,8'\n"
+    assert jobs.fabricbench(*arguments(tmp_path, plan)).code == 0
+    path, run = tmp_path / "run" / "records.jsonl", tmp_path / "run" / "run.json"
+    good = path.read_text().splitlines()
+    bad = {"status": "timeout", "reason": "rank 1 was silent", "metrics": {}, "samples": {}}
+    path.write_text("\n".join([json.dumps({**json.loads(good[0]), **bad}), *good[1:]]) + "\n")
+    told = json.loads(run.read_text())
+    told["jobs"][0] |= {"status": "timeout", "reason": "rank 1 was silent"}
+    run.write_text(json.dumps(told))
+    assert again(tmp_path).code == 4
+    done = again(tmp_path, "--retry")
+    assert done.code == 0, done.err
+    last = records(tmp_path / "run")[-1]
+    assert (last["id"], last["status"]) == (json.loads(good[0])["id"], "ok")
+    assert [job.get("retried") for job in json.loads(run.read_text())["jobs"]] == [True, None]
+    for more in ((), ("--retry",)):
+        done = again(tmp_path, *more)
+        assert (done.code, "nothing is missing" in done.err) == (0, True)
+
+
 def test_a_torn_line_is_cut_off_and_its_case_measured_again(copy: Path) -> None:
     path = copy / "run" / "records.jsonl"
     kept, last = path.read_bytes()[:-200], records(copy / "run")[-1]
@@ -225,6 +255,7 @@ def test_the_second_of_two_runs_is_refused(tmp_path: Path) -> None:
     [
         (("--resume",), "--resume goes on with a run: say in which folder it is with -o DIR"),
         (("--resume", "-o", "no-such"), "no-such holds no run to go on with: leave out --resume to begin one"),
+        (("--retry", "-o", "x"), "--retry measures again what went wrong in a run: name it with -o DIR --resume"),
         (("--resume", "-o", "no-such", "--dry-run"), "--dry-run tells what a whole run does: leave out --resume"),
     ],
 )
@@ -294,6 +325,21 @@ TEXT = "launches = 2\n[barrier]\n[latency]\nsizes = '0,8'"
 def test_differences_of_plans(text: str, said: list[str]) -> None:
     before, now = described(plan(TEXT, TCP), (TCP,)), described(plan(text, TCP), (TCP,))
     assert [told for told in resume.differences(before, now) if "deadline_s" not in told] == said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (TEXT.replace("2", "3", 1), []),
+        (TEXT.replace("0,8", "0,8,16"), []),
+        (TEXT.replace("2", "1", 1), ["launches was 2, now 1"]),
+        (TEXT.replace("0,8", "8"), ["1 case gone (latency/eth10g/pure/mpi/library/int8/0B/2r)"]),
+    ],
+)
+def test_what_a_budget_dropped_may_come_back(text: str, said: list[str]) -> None:
+    before, now = described(plan(TEXT, TCP), (TCP,)), described(plan(text, TCP), (TCP,))
+    before["plan"]["budget_s"] = 60.0
+    assert list(resume.differences(before, now)) == said
 
 
 @pytest.mark.parametrize(

@@ -121,8 +121,7 @@ def faults(request: dict[str, Any], plants: Plants) -> ExitStack:
     if "device_of_rank_1" in request and RANK == 1:
         stack.enter_context(mock.patch.dict(os.environ, GLOO_SOCKET_IFNAME=request["device_of_rank_1"]))
     if "available_bytes" in request:
-        small = SimpleNamespace(available=request["available_bytes"])
-        stack.enter_context(mock.patch("training.memory.psutil.virtual_memory", lambda: small))
+        stack.enter_context(mock.patch("training.memory.available_bytes", lambda: request["available_bytes"]))
     return stack
 
 

@@ -7,6 +7,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from microbench.stats import benjamini_hochberg, binomial_upper_p, last_arrivals, persistent
 
@@ -45,20 +46,33 @@ def test_a_larger_p_value_that_passes_takes_the_smaller_ones_with_it() -> None:
     assert benjamini_hochberg((0.5, 0.6), 0.05) == (False, False)
 
 
-def test_a_planted_straggler_is_the_persistent_one() -> None:
-    rng = np.random.default_rng(9)
-    starts = rng.exponential(size=(8, 500))
-    starts[5] += 1.0
-    assert persistent(last_arrivals(starts)) == (5,)
+def sticky(rng: np.random.Generator, ranks: int, iterations: int, stay: int) -> NDArray[np.float64]:
+    """Starts of ranks of which one by chance is last for ``stay`` iterations on end."""
+    starts = rng.random((ranks, iterations))
+    who = np.repeat(rng.integers(ranks, size=iterations // stay), stay)
+    starts[who, np.arange(iterations)] += 1.0
+    return starts
 
 
-def test_chance_is_hardly_ever_called_persistent() -> None:
+@pytest.mark.parametrize("stay", [1, 10])
+def test_a_planted_straggler_is_the_persistent_one(stay: int) -> None:
+    starts = sticky(np.random.default_rng(9), 8, 500, stay)
+    assert persistent(starts) == ()
+    starts[5] += np.where(np.arange(500) % 3, 2.0, 0.0)
+    assert persistent(starts) == (5,)
+
+
+@pytest.mark.parametrize("stay", [1, 10])
+def test_chance_is_hardly_ever_called_persistent(stay: int) -> None:
     rng = np.random.default_rng(10)
-    false = sum(bool(persistent(last_arrivals(rng.random((8, 300))))) for _ in range(300))
+    false = sum(bool(persistent(sticky(rng, 8, 300, stay))) for _ in range(300))
     assert false <= 9  # 1 % of 300, and its spread
 
 
 def test_nobody_is_persistent_without_others_or_without_iterations() -> None:
-    assert persistent([50]) == ()
-    assert persistent([0, 0, 0]) == ()
-    assert persistent([30, 10, 10, 10, 12]) == (0,)
+    assert persistent(np.arange(50)[None, :]) == ()
+    assert persistent(np.zeros((3, 0))) == ()
+    assert persistent(np.zeros((3, 10))) == ()
+    starts = np.zeros((5, 72))
+    starts[np.random.default_rng(11).permutation([0] * 30 + [1] * 10 + [2] * 10 + [3] * 10 + [4] * 12), range(72)] = 1
+    assert persistent(starts) == (0,)
