@@ -73,7 +73,7 @@ def paths(root: Path = SYS) -> dict[str, frozenset[str]]:
     found = {device: _reached(device, below) | _reached(device, above) for device in below}
     ports = rdma_counters.carriers(root)
     found = {device: reached.union(*(ports.get(other, ()) for other in reached)) for device, reached in found.items()}
-    alone = {device: {device} for device in rdma_counters.read(root)}
+    alone = {device: {device} for device in rdma_counters.names(root)}
     return {device: frozenset(reached) for device, reached in {**alone, **found}.items()}
 
 

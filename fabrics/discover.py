@@ -19,6 +19,7 @@ from fabrics.errors import UserError
 from fabrics.lab.check import why_not
 from fabrics.lab.cluster import Lab, declared_rates
 from fabrics.lab.config import LabConfig, burst_bytes, format_rate
+from fabrics.lab.words import held_back
 from fabrics.model import Fabric
 from fabrics.sysfs import SYS
 
@@ -80,6 +81,7 @@ def lab_fabrics(lab: Lab | None = None) -> list[Fabric]:
     unusable = "" if lab and os.geteuid() == 0 else why_not()  # without root there is no entering its hosts
     config = lab.config if lab else LabConfig()
     rates = lab.rates if lab else declared_rates(config)
+    loss, cpus = (lab.loss, lab.cpus) if lab else ({}, {})
     return [
         Fabric(
             name=name,
@@ -89,7 +91,7 @@ def lab_fabrics(lab: Lab | None = None) -> list[Fabric]:
             rate_bits_per_s=_rate(by_host),
             emulated=True,
             lab=config.name,
-            note=_note(by_host),
+            note="; ".join([_note(by_host), *held_back(config, loss.get(name, {}), cpus)]),
             unusable=unusable,
         )
         for name, by_host in rates.items()

@@ -90,6 +90,11 @@ def cxi_files_of(device: Path) -> ByteFiles | None:
     return None if files.read() is None else files
 
 
+def names(root: Path) -> list[str]:
+    """Every RDMA port, whether it counts bytes or not, as ``mlx5_0:1`` and ``cxi0``; no counter is read."""
+    return [name for name, _, _ in sysfs.rdma_ports(root)] + [device.name for device in sysfs.cxi_devices(root)]
+
+
 def read(root: Path) -> dict[str, tuple[int, int]]:
     """``{port: (rx_bytes, tx_bytes)}``, as ``mlx5_0:1`` and ``cxi0``; ports that count no bytes are left out."""
     found = [(name, files_of(device, port)) for name, device, port in sysfs.rdma_ports(root)]

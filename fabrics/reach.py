@@ -1,8 +1,9 @@
 """What runs on every host of a run before any MPI job: which addresses it has, and which hosts it reaches.
 
-``python -m fabrics.reach survey`` tells this host's interfaces. ``python -m fabrics.reach pairs TASK`` listens on this
-host's own addresses, connects to every other host over every lane, each connection bound to the lane's own device and
-address, and tells those that it does not reach. A lane is a device on each of several hosts; ``TASK`` is JSON::
+``python -m fabrics.reach survey`` tells this host's interfaces, its boot id, and which lab's host it is, if any.
+``python -m fabrics.reach pairs TASK`` listens on this host's own addresses, connects to every other host over every
+lane, each connection bound to the lane's own device and address, and tells those that it does not reach. A lane is a
+device on each of several hosts; ``TASK`` is JSON::
 
     {"nonce": "...", "ports": [...], "connect_s": 2.0, "until_s": 5.0,
      "lanes": [[[rank, device, address], ...], ...]}
@@ -23,9 +24,11 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from fabrics import launched
+from fabrics.lab import inside
 
 _RETRY_S = 0.05
 _BACKLOG = 4096
@@ -214,6 +217,14 @@ def _many_files() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
+def _boot_id() -> str:
+    """Containers of one machine have it in common; empty where the kernel does not tell."""
+    try:
+        return Path(inside.BOOT_ID).read_text().strip()
+    except OSError:
+        return ""
+
+
 def _tell(row: dict[str, Any]) -> None:
     os.write(1, f"\n{json.dumps(row)}\n".encode())  # in one piece, and on a line of its own
 
@@ -225,7 +236,7 @@ def main(argv: list[str] | None = None) -> int:
     if words[0] == "survey":
         for name, own in addresses().items():
             _tell({"rank": rank, "interface": name, "addresses": own})
-        _tell({"rank": rank, "done": socket.gethostname()})
+        _tell({"rank": rank, "done": socket.gethostname(), "boot_id": _boot_id(), "lab_host": inside.lab_host()})
         return 0
     _many_files()
     for row in asyncio.run(pairs(Task.from_json(words[1]), rank)):

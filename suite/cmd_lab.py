@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from tabulate import tabulate
@@ -22,6 +22,7 @@ from fabrics.lab.config import (
     parse_percent,
     parse_rate,
 )
+from fabrics.lab.words import by_member, shares
 
 _EPILOG = """\
 examples:
@@ -100,7 +101,7 @@ def _add_up(actions: Subparsers[argparse.ArgumentParser]) -> None:
 def _up(args: argparse.Namespace) -> int:
     fabrics = tuple(map(parse_fabric, args.fabric)) if args.fabric else DEFAULT_FABRICS
     config = LabConfig(
-        args.name,
+        cluster.check_not_own(args.name),
         args.nodes,
         not args.no_dpus,
         fabrics,
@@ -143,12 +144,19 @@ def _status(args: argparse.Namespace) -> int:
         print(tabulate([_row(status) for status in labs], headers))
     else:
         print("no lab is up: fabricbench lab up", file=sys.stderr)
+    for status in labs:
+        if status.orphan:
+            print(
+                f"lab {status.name} is an orphan: its run has ended, and the next run as root removes it;"
+                f" now: fabricbench lab down --name {status.name}",
+                file=sys.stderr,
+            )
     return 0
 
 
 def _as_dict(status: cluster.LabStatus) -> dict[str, Any]:
     lab = status.lab
-    told = {"name": status.name, "up": lab is not None, "processes": status.processes}
+    told = {"name": status.name, "up": lab is not None, "processes": status.processes, "orphan": status.orphan}
     if lab is None:
         return told
     held = {"rates_bits_per_s": lab.rates, "loss": lab.loss, "cpu_cores": lab.cpus}
@@ -157,35 +165,27 @@ def _as_dict(status: cluster.LabStatus) -> dict[str, Any]:
 
 def _row(status: cluster.LabStatus) -> tuple[str, ...]:
     lab = status.lab
+    orphan = ", orphan" if status.orphan else ""
     if lab is None:
-        return status.name, "half made", "", "", "", str(status.processes)
+        return status.name, f"half made{orphan}", "", "", "", str(status.processes)
     fabrics = "; ".join(_fabric(lab, fabric) for fabric in lab.rates)
-    return lab.name, "up", " ".join(lab.config.members), fabrics, _also(status, lab), str(status.processes)
+    members = " ".join(lab.config.members)
+    return lab.name, f"up{orphan}", members, fabrics, _also(status, lab), str(status.processes)
 
 
 def _fabric(lab: cluster.Lab, fabric: str) -> str:
     words = {host: "unshaped" if rate is None else format_rate(rate) for host, rate in lab.rates[fabric].items()}
     loss = lab.loss.get(fabric)
-    return f"{fabric} {_by_member(words, lab.hosts)}" + (f", loss {_shares(loss, lab)}" if loss else "")
+    return f"{fabric} {by_member(words, lab.hosts)}" + (f", loss {shares(loss, lab.config)}" if loss else "")
 
 
 def _also(status: cluster.LabStatus, lab: cluster.Lab) -> str:
     """What a lab is beside its hosts and fabrics."""
-    words = [f"CPU {_shares(lab.cpus, lab)}"] if lab.cpus else []
+    words = [f"CPU {shares(lab.cpus, lab.config)}"] if lab.cpus else []
     words += ["host and DPU share identity"] if lab.config.shared_identity else []
     if lab.config.slurm:
         words.append(f"Slurm without {', '.join(status.absent)}" if status.absent else "Slurm")
     return "; ".join(words)
-
-
-def _shares(shares: Mapping[str, float], lab: cluster.Lab) -> str:
-    return _by_member({member: f"{100 * share:g} %" for member, share in shares.items()}, lab.config.members)
-
-
-def _by_member(words: Mapping[str, str], all_members: Sequence[str]) -> str:
-    if set(words) == set(all_members) and len(set(words.values())) == 1:
-        return next(iter(words.values()))
-    return ", ".join(f"{member} {word}" for member, word in words.items())
 
 
 def _add_exec(actions: Subparsers[argparse.ArgumentParser]) -> None:
@@ -221,7 +221,7 @@ def _shape(args: argparse.Namespace) -> int:
     for change in _changes(args):  # all of them are understood before the first is made
         lab = change(lab)
     told = [_fabric(lab, args.fabric)] if args.fabric else []
-    told += [f"CPU {_shares(lab.cpus, lab) or 'without quota'}"] if args.cpu else []
+    told += [f"CPU {shares(lab.cpus, lab.config) or 'without quota'}"] if args.cpu else []
     print(f"lab {lab.name}: {'; '.join(told)}", file=sys.stderr)
     return 0
 

@@ -189,7 +189,7 @@ def _missed(lanes: Sequence[_Lane], hosts: Sequence[str], told: Answers) -> dict
         if host not in told.done:
             for lane in lanes:
                 if any(end[0] == rank for end in lane.ends):
-                    heard = f" ({told.noise})" if told.noise else ""
+                    heard = f" ({said})" if (said := told.heard(host)) else ""
                     found.setdefault(lane.fabric, []).append(f"{host} did not tell what it reaches{heard}")
     return {fabric: _first(texts) for fabric, texts in found.items()}
 

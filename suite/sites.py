@@ -117,12 +117,13 @@ def _started(
 def fabrics(site: Site, starter: Start) -> list[Fabric]:
     """Shared memory and loopback of the first host, and the fabrics that are defined, unusable or not.
 
-    Hosts are asked for their addresses only where a definition finds its devices by network.
+    All hosts are asked who they are, for what joins hosts of one machine is emulated, and for their addresses, by which
+    definitions may find devices. One that does not answer is told here where its addresses are needed, and else when
+    the routes are tried.
     """
     first = site.hosts[0].name
-    found = Survey({})
+    found = survey(starter, [host.name for host in site.members])
     if any(each.networks for each in site.definitions):
-        found = survey(starter, [host.name for host in site.members])
         for why in found.silent.values():
             print(f"fabricbench: {why}", file=sys.stderr)
         if not found.addresses:
@@ -130,8 +131,14 @@ def fabrics(site: Site, starter: Start) -> list[Fabric]:
     return [
         Fabric("shm", "shm", (first,), note="shared memory between ranks of one host"),
         Fabric("tcp-lo", "tcp", (first,), {first: ("lo",)}, note="TCP over the loopback interface"),
-        *(_fabric(site, each, found) for each in site.definitions),
+        *(_marked(_fabric(site, each, found), found) for each in site.definitions),
     ]
+
+
+def _marked(fabric: Fabric, found: Survey) -> Fabric:
+    """The fabric, emulated where some of its hosts or DPUs are one machine."""
+    why = found.one_machine((*fabric.hosts, *(host for host in fabric.devices if host not in fabric.hosts)))
+    return replace(fabric, emulated=True, note="; ".join(filter(None, (fabric.note, why)))) if why else fabric
 
 
 def _fabric(site: Site, defined: Definition, found: Survey) -> Fabric:

@@ -47,10 +47,15 @@ def stacks_of(version: str, environment: Mapping[str, str]) -> tuple[str, ...]:
         return (chosen,) if environment.get("OMPI_MCA_pml") else _OPENMPI
     if "Intel(R) MPI" in version:
         return ("impi-ofi",)
+    built = netmods(version)
+    wanted = environment.get("MPIR_CVAR_CH4_NETMOD") or (built[0] if built else "")
+    return (_CHOSEN_BY_NAME[wanted],) if wanted in built and wanted in _CHOSEN_BY_NAME else ()
+
+
+def netmods(version: str) -> list[str]:
+    """The netmods that an MPICH or a relative was built with, the one that it takes by itself first; else none."""
     device = _DEVICE.search(version)
-    netmods = device[1].replace(",", " ").split() if device else []
-    wanted = environment.get("MPIR_CVAR_CH4_NETMOD") or (netmods[0] if netmods else "")
-    return (_CHOSEN_BY_NAME[wanted],) if wanted in netmods and wanted in _CHOSEN_BY_NAME else ()
+    return device[1].replace(",", " ").split() if device else []
 
 
 def findings(environment: Mapping[str, str], stacks: Sequence[str], devices_here: Collection[str]) -> list[str]:

@@ -17,6 +17,7 @@ PROVIDERS: dict[Kind, tuple[str, ...]] = {
     "efa": ("efa",),
     "cxi": ("cxi",),
 }
+_NEEDS: dict[Kind, str] = {"ib": "libibverbs", "roce": "libibverbs", "opa": "libpsm2", "efa": "libefa", "cxi": "libcxi"}
 
 
 def tcp_fabrics(interfaces: Sequence[Interface], host: str) -> list[Fabric]:
@@ -97,7 +98,7 @@ def _fabric(name: str, group: Sequence[Port], host: str, providers: Collection[s
         devices={host: tuple(port.name for port in group)},
         rate_bits_per_s=None if rate is None else rate * len(group),
         note=_note(group),
-        unusable=reason or _lacking(kind, providers) or ONE_HOST,
+        unusable=reason or lacking(kind, providers) or ONE_HOST,
         gids={port.name: port.gid.index for port in group if port.gid},
     )
 
@@ -117,7 +118,10 @@ def _note(group: Sequence[Port]) -> str:
     return "; ".join(word for word in words if word)
 
 
-def _lacking(kind: Kind, providers: Collection[str] | None) -> str:
+def lacking(kind: Kind, providers: Collection[str] | None) -> str:
+    """Why a library with these ``providers`` cannot drive an RDMA fabric, empty where it can or they are not known."""
     if providers is None or any(name in providers for name in PROVIDERS[kind]):
         return ""
-    return f"the MPI library lacks the provider: none of {', '.join(PROVIDERS[kind])}"
+    return (
+        f"the MPI library lacks the provider: it loads none of {', '.join(PROVIDERS[kind])} (which need {_NEEDS[kind]})"
+    )

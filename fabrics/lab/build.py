@@ -19,6 +19,7 @@ from fabrics.errors import CannotRun
 from fabrics.lab import kernel
 from fabrics.lab.config import MANAGEMENT, SEND_BUFFER_BYTES, LabConfig, burst_bytes, limit_bytes
 from fabrics.lab.enter import BASE, NETNS, namespace
+from fabrics.lab.inside import MEDIUM
 
 SWITCH = "switch"
 _COMMAND_DEADLINE_S = 30.0
@@ -144,7 +145,7 @@ def make_namespaces(config: LabConfig, rates: Rates, hold: int) -> None:
     home = Path(BASE, config.name)
     home.mkdir()
     # its own file system, for the agent must be executable and /run may be mounted noexec
-    kernel.mount("fabricbench", str(home), "tmpfs", data="mode=755")
+    kernel.mount(MEDIUM, str(home), "tmpfs", data="mode=755")
     kernel.mount("none", str(home), flags=kernel.PRIVATE)
     places = (SWITCH, *config.members)
     batch("ip", [f"netns add {namespace(config.name, place)}" for place in places], hold=hold)

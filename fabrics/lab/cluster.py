@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabrics.errors import CannotRun
+from fabrics.errors import CannotRun, UserError
 from fabrics.lab import check, cleanup, slurm
 from fabrics.lab.build import Rates, make_namespaces
 from fabrics.lab.config import LabConfig, check_name
@@ -19,8 +19,8 @@ from fabrics.lab.shaping import limit_cpu, lose, shape
 from fabrics.lab.state import Lab, find, load, locked, names, need_root, save
 
 __all__ = [
-    "Lab", "LabStatus", "declared_rates", "down", "find", "limit_cpu", "load", "lose", "need_root", "own_name",
-    "remove_orphans", "shape", "status", "up",
+    "Lab", "LabStatus", "check_not_own", "declared_rates", "down", "find", "is_orphan", "limit_cpu", "load", "lose",
+    "need_root", "own_name", "remove_orphans", "shape", "status", "up",
 ]  # fmt: skip
 
 _OWN_NAME = re.compile(r"run(\d+)")
@@ -30,13 +30,15 @@ _OWN_NAME = re.compile(r"run(\d+)")
 class LabStatus:
     """What there is under a lab's name: ``lab`` is None where it is half made; ``processes`` run inside it.
 
-    ``absent``: the daemons of its Slurm that do not run; none where it has no Slurm.
+    ``absent``: the daemons of its Slurm that do not run; none where it has no Slurm. ``orphan``: it is the lab of a run
+    that has ended without removing it.
     """
 
     name: str
     lab: Lab | None
     processes: int
     absent: tuple[str, ...] = ()
+    orphan: bool = False
 
 
 def own_name() -> str:
@@ -44,12 +46,24 @@ def own_name() -> str:
     return f"run{os.getpid()}"
 
 
+def check_not_own(name: str) -> str:
+    """``name`` if a user's lab may have it; UserError for one of those that runs give theirs, and remove."""
+    if _OWN_NAME.fullmatch(name):
+        raise UserError(f"lab name {name!r}: run and a number is the name of a run's own lab, which any run may remove")
+    return name
+
+
+def is_orphan(name: str) -> bool:
+    """Whether a lab of this name belongs to a process that has gone."""
+    owner = _OWN_NAME.fullmatch(name)
+    return owner is not None and not Path("/proc", owner[1]).exists()
+
+
 def remove_orphans() -> list[str]:
     """Remove the labs of processes that have gone without doing so; their names. Needs root, else does nothing."""
     if os.geteuid() != 0:
         return []
-    owned = {name: match[1] for name in names() if (match := _OWN_NAME.fullmatch(name))}
-    gone = [name for name, pid in owned.items() if not Path("/proc", pid).exists()]
+    gone = [name for name in names() if is_orphan(name)]
     for name in gone:
         down(name)
     return gone
@@ -114,4 +128,5 @@ def status() -> list[LabStatus]:
 
 def _status_of(name: str) -> LabStatus:
     lab = find(name)
-    return LabStatus(name, lab, len(cleanup.processes(name)), slurm.absent(lab.config) if lab else ())
+    absent = slurm.absent(lab.config) if lab else ()
+    return LabStatus(name, lab, len(cleanup.processes(name)), absent, is_orphan(name))

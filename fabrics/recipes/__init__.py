@@ -6,15 +6,16 @@ is ignored in silence where another transport is free to carry the bytes.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 
 from fabrics.model import Fabric, Recipe
 from fabrics.recipes import libraries, ofi, ucx
 from fabrics.recipes.want import FLAVOURS, LOOPBACK, NoRecipe, Want, devices_of
 
-__all__ = ("BACKENDS", "FLAVOURS", "LIBRARIES", "LOOPBACK", "NoRecipe", "SourcedRecipe", "describe", "recipe")
+__all__ = ("FLAVOURS", "LIBRARIES", "LOOPBACK", "TRANSPORTS", "NoRecipe", "SourcedRecipe", "exports", "recipe")
 
-BACKENDS = ("mpich", "gloo")  # of the libraries that a run launches
+TRANSPORTS = tuple(dict.fromkeys((*ucx.TRANSPORTS, *(name for names in ofi.PROVIDERS.values() for name in names))))
 NOT_VERIFIED = "not verified on hardware"
 _SOURCES = {
     "openmpi-ob1": "https://docs.open-mpi.org/en/v5.0.x/tuning-apps/networking/tcp.html",
@@ -71,10 +72,12 @@ def _source(fabric: Fabric, backend: str, provider: str | None) -> str:
     return _SOURCES.get(backend, ucx.SOURCE)
 
 
-def describe(found: SourcedRecipe) -> str:
-    """Its variables as ``NAME=value`` words, which no shell has seen; where not verified, that and the source."""
-    words = " ".join(f"{name}={value}" for name, value in found.env.items())
-    return words if found.verified else f"{words} ({NOT_VERIFIED}; {found.source})"
+def exports(found: SourcedRecipe) -> list[str]:
+    """Its variables as lines for a shell, and as comments what must be known beside them, and where that stands."""
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in found.env.items()]
+    if found.backend.startswith("openmpi") and (others := [n for n in found.env if not n.startswith("OMPI_MCA_")]):
+        lines.append(f"# to other hosts: mpirun {' '.join(f'-x {name}' for name in others)}")
+    return [*lines, *([] if found.verified else [f"# {NOT_VERIFIED}"]), f"# source: {found.source}"]
 
 
 _ENVIRONMENTS: dict[str, libraries.Library] = {

@@ -20,12 +20,16 @@ _OPEN_MPI = re.compile(r"\(Open MPI\)\s+(\d+)", re.IGNORECASE)
 _FIRST_WITH_PRRTE = 5
 
 
-def _ask(command: Sequence[str]) -> str:
-    """What a command prints; CannotRun with its last line when it fails or does not answer."""
+def ask(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
+    """What a command prints; CannotRun with its last line when it fails or does not answer.
+
+    It runs with ``environment``, or with this process's.
+    """
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_QUERY_S, stdin=subprocess.DEVNULL, check=False
-        )
+            command, capture_output=True, text=True, timeout=_QUERY_S, stdin=subprocess.DEVNULL, check=False,
+            env=environment,
+        )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CannotRun(f"{command[0]} does not answer: {error}") from None
     if done.returncode:
@@ -39,14 +43,14 @@ def find_launcher(environment: Mapping[str, str] = os.environ) -> Launcher:
     path = str(beside) if os.access(beside, os.X_OK) else shutil.which("mpiexec", path=environment.get("PATH"))
     if not path:
         raise CannotRun(f"no MPI found (no mpiexec beside this Python or on PATH): {GET_MPI}")
-    text = _ask([path, "--version"])
+    text = ask([path, "--version"])
     return Launcher(path, family(text), _version(text))
 
 
 def find_srun(environment: Mapping[str, str] = os.environ) -> Launcher | None:
     """Slurm's srun, None where there is none or this is no allocation."""
     path = shutil.which("srun", path=environment.get("PATH")) if environment.get("SLURM_JOB_ID") else None
-    return None if path is None else Launcher(path, "slurm", _ask([path, "--version"]).strip())
+    return None if path is None else Launcher(path, "slurm", ask([path, "--version"]).strip())
 
 
 def family(text: str) -> Family:
@@ -73,7 +77,7 @@ def _version(text: str) -> str:
 def library(python: str = "") -> str:
     """Name and version of the MPI library that mpi4py of ``python`` (default: this one) uses, asked in a process."""
     try:
-        return make(_ask([python or sys.executable, "-c", _PRINT_LIBRARY]))
+        return make(ask([python or sys.executable, "-c", _PRINT_LIBRARY]))
     except CannotRun as error:
         raise CannotRun(f"no MPI library found ({error}): {GET_MPI}") from None
 

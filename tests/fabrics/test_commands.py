@@ -13,9 +13,12 @@ from pathlib import Path
 import pytest
 
 from fabrics.discover import fabrics_of, survey
+from fabrics.lab import cluster
 from fabrics.lab.cluster import Lab
+from fabrics.recipes import LIBRARIES
 from suite import cli
 from suite.cmd_fabrics import as_json, as_text
+from suite.recipetext import Asked
 from tests.fabrics import trees
 from tests.fabrics.conftest import DEADLINE_S, ROOT
 
@@ -47,6 +50,7 @@ def test_a_lab_s_life(spare: str) -> None:
         (("up", "--fabric", "eth1g"), "fabric 'eth1g': NAME:RATE"),
         (("up", "--nodes", "1"), "1 nodes: 2 to 99"),
         (("up", "--name", "a/b"), "lab name 'a/b'"),
+        (("up", "--name", "run17"), "lab name 'run17': run and a number is the name of a run's own lab"),
         (("exec", "--name", "{lab}", "h7", "true"), "no host h7: one of h0, h1, d0, d1"),
         (("exec", "--name", "{lab}", "h0"), "a command is needed"),
         (("exec", "--name", "absent", "h0", "true"), "lab absent is not up: those up: "),
@@ -63,6 +67,29 @@ def test_usage_errors_are_one_line(lab: Lab, words: tuple[str, ...], said: str) 
     assert result.stderr.count("\n") == 1
 
 
+def test_the_lab_of_a_run_that_was_killed_is_called_an_orphan(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In words alone: a real one would be removed by any run that begins meanwhile."""
+    monkeypatch.setattr(cluster, "is_orphan", lambda name: name == lab.name)
+    assert cli.main(["lab", "status"]) == 0
+    told = capsys.readouterr()
+    row = next(line for line in told.out.splitlines() if line.split()[0] == lab.name)
+    assert row.split()[1:3] == ["up,", "orphan"]
+    assert told.err.startswith(f"lab {lab.name} is an orphan: its run has ended")
+    assert told.err.endswith(f"now: fabricbench lab down --name {lab.name}\n")
+    assert cli.main(["lab", "status", "--json"]) == 0
+    assert {row["name"]: row["orphan"] for row in json.loads(capsys.readouterr().out)}[lab.name] is True
+
+
+def test_a_lab_is_an_orphan_when_its_process_has_gone() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait(timeout=DEADLINE_S)
+    assert cluster.is_orphan(f"run{ended.pid}")
+    assert not cluster.is_orphan(str(ended.pid))  # a user's own name
+    assert not cluster.is_orphan(cluster.own_name())
+
+
 @pytest.mark.parametrize("words", [("up",), ("down",), ("exec", "h0", "true"), ("shape", "eth10g", "1gbit")])
 def test_without_root_it_says_so(
     lab: Lab, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -75,13 +102,13 @@ def test_without_root_it_says_so(
 def test_fabrics_as_text(lab: Lab) -> None:
     result = fabricbench("fabrics", "--lab", lab.name)
     assert (result.returncode, result.stderr) == (0, "")
-    table, *others, recipes = result.stdout.split("\n\n")
+    table, *others, hint = result.stdout.split("\n\n")
     assert any(part.startswith("Interfaces\n") for part in others) == bool(survey().interfaces)
     row = next(line for line in table.splitlines() if line.startswith("eth10g"))
     assert "10 Gbit/s" in row
     assert "EMULATED" in row
-    assert "UCX_TLS=tcp,self UCX_NET_DEVICES=eth10g" in recipes
-    assert "none: gloo has no shared memory transport" in recipes
+    assert "fabricbench fabrics --recipe" in hint
+    assert "UCX_TLS" not in result.stdout
 
 
 def test_fabrics_as_json(lab: Lab) -> None:
@@ -89,9 +116,75 @@ def test_fabrics_as_json(lab: Lab) -> None:
     assert list(told) == ["fabrics", "interfaces", "rdma_ports", "dpus"]
     rows = {row["name"]: row for row in told["fabrics"]}
     assert rows["eth2g5"]["lab"] == lab.name
-    env = {recipe["backend"]: recipe["env"] for recipe in rows["eth2g5"]["recipes"]}
-    assert env["gloo"] == {"GLOO_SOCKET_IFNAME": "eth2g5"}
+    found = {recipe["backend"]: recipe for recipe in rows["eth2g5"]["recipes"]}
+    assert list(found) == list(LIBRARIES)
+    assert found["gloo"]["env"] == {"GLOO_SOCKET_IFNAME": "eth2g5"}
+    assert (found["gloo"]["hosts"], found["gloo"]["local_ranks"], found["gloo"]["verified"]) == ([], [], True)
     assert {recipe["backend"]: recipe["env"] for recipe in rows["shm"]["recipes"]}["gloo"] is None
+
+
+def test_recipes_can_be_given_to_a_shell(lab: Lab) -> None:
+    only = ("--lab", lab.name, "--fabric", "eth10g", "--backend", "mpich-ofi", "--backend", "gloo")
+    told = fabricbench("fabrics", "--recipe", *only)
+    assert (told.returncode, told.stderr) == (0, "")
+    shell = subprocess.run(
+        ["env", "-i", "/bin/sh", "-ec", f"{told.stdout}\nexec /usr/bin/env"],
+        capture_output=True, text=True, timeout=DEADLINE_S, check=True,
+    )  # fmt: skip
+    env = dict(line.split("=", 1) for line in shell.stdout.splitlines())
+    assert {name: env[name] for name in env if name not in ("PWD", "_", "SHLVL", "OLDPWD")} == {
+        "MPIR_CVAR_CH4_NETMOD": "ofi", "MPIR_CVAR_NOLOCAL": "1", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "eth10g",
+        "GLOO_SOCKET_IFNAME": "eth10g",
+    }  # fmt: skip
+    rows = json.loads(fabricbench("fabrics", "--json", *only).stdout)["fabrics"]
+    assert [(row["name"], [each["backend"] for each in row["recipes"]]) for row in rows] == [
+        ("eth10g", ["mpich-ofi", "gloo"])
+    ]
+
+
+DEFINED = """
+[fabrics.ib0]
+devices = ["mlx5_0:1"]
+rate = "200gbit"
+[fabrics.wide]
+cidr = "10.255.255.0/24"
+[fabrics.unlike]
+hosts = { "a[1-2]" = ["ens1"], b = ["ens2"] }
+"""
+
+
+def test_recipes_of_fabrics_that_a_file_defines(tmp_path: Path) -> None:
+    (tmp_path / "f.toml").write_text(DEFINED)
+    file = ("--fabrics", str(tmp_path / "f.toml"))
+    told = fabricbench("fabrics", "--recipe", *file, "--backend", "mpich", "--flavour", "job", "--transport", "dc")
+    lines = "export UCX_TLS=dc,sm,self\nexport UCX_NET_DEVICES=mlx5_0:1\n# not verified on hardware\n# source: "
+    assert lines in told.stdout
+    assert "none: transport 'dc': ucx takes tcp on tcp" in told.stdout
+    table = {line.split()[0]: line for line in fabricbench("fabrics", *file).stdout.splitlines() if line.strip()}
+    assert "has no address in 10.255.255.0/24" in table["wide"]
+    assert "fabricbench run --hosts FILE" in table["unlike"]
+    assert "shm" in table
+    unlike = fabricbench("fabrics", "--recipe", *file, "--fabric", "unlike", "--backend", "gloo").stdout
+    assert "# gloo on unlike, on a1 a2\nexport GLOO_SOCKET_IFNAME=ens1\n" in unlike
+    assert "# gloo on unlike, on b\nexport GLOO_SOCKET_IFNAME=ens2\n" in unlike
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--recipe", "--fabric", "ib9"), "unknown fabric 'ib9': one of shm, tcp-lo, "),
+        (("--recipe", "--backend", "mvapich"), "--backend: invalid choice: 'mvapich' (choose from 'mpich', "),
+        (("--recipe", "--flavour", "fast"), "--flavour: invalid choice: 'fast' (choose from 'pure', 'job')"),
+        (("--recipe", "--transport", "xx"), "--transport: invalid choice: 'xx' (choose from 'rc', "),
+        (("--backend", "mpich"), "are for --recipe or --json"),
+        (("--recipe", "--fabrics", "/no/such.toml"), "cannot read fabrics file /no/such.toml"),
+    ],
+)
+def test_wrong_words_for_recipes_are_told_with_what_is_allowed(words: tuple[str, ...], said: str) -> None:
+    result = fabricbench("fabrics", *words)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
 
 
 TREES = (
@@ -105,7 +198,7 @@ def test_all_that_is_found_is_told(build: Callable[[], trees.Tree], tmp_path: Pa
     tree = build()
     found = survey(tree.write(tmp_path), tree.addresses)
     fabrics = fabrics_of(found)
-    told = json.loads(json.dumps(as_json(found, fabrics)))
+    told = json.loads(json.dumps(as_json(found, fabrics, Asked())))
     text = as_text(found, fabrics)
     for key, things in (("interfaces", found.interfaces), ("rdma_ports", found.ports), ("dpus", found.dpus)):
         assert len(told[key]) == len(things)

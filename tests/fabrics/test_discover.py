@@ -81,6 +81,16 @@ def test_a_slow_host_is_told() -> None:
     assert eth2g5.rate_bits_per_s is None
 
 
+def test_loss_and_quotas_are_told_beside_the_burst() -> None:
+    loss = {"eth10g": {"h1": 0.005}, "eth2g5": dict.fromkeys(LAB.config.members, 0.01)}
+    held = Lab(LAB.config, LAB.rates, loss, {"d0": 0.25, "d1": 0.25})
+    eth2g5, eth10g = lab_fabrics(held)
+    assert "burst 128 KiB" in eth2g5.note and "burst 305 KiB" in eth10g.note
+    assert eth10g.note.endswith("; packets lost on arrival: h1 0.5 %; CPU quota: d0 25 %, d1 25 %")
+    assert eth2g5.note.endswith("; packets lost on arrival: 1 %; CPU quota: d0 25 %, d1 25 %")
+    assert not any("lost" in fabric.note or "quota" in fabric.note for fabric in lab_fabrics(LAB))
+
+
 def test_without_a_lab_the_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "why_not", lambda: "no tbf")
     assert {fabric.name: fabric.unusable for fabric in lab_fabrics()} == {"eth2g5": "no tbf", "eth10g": "no tbf"}

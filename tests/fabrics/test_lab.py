@@ -153,8 +153,10 @@ def test_labs_of_processes_that_have_gone_are_removed(can_lab: None) -> None:
             for name in (owned, plain):
                 cluster.up(LabConfig(name, dpus=False))
             assert owned not in cluster.remove_orphans()
+            assert not _status(owned).orphan
             owner.kill()
             owner.wait(timeout=DEADLINE_S)
+            assert (_status(owned).orphan, _status(plain).orphan) == (True, False)
             removed = cluster.remove_orphans()
             assert owned in removed
             assert plain not in removed  # whatever its name, it is nobody's own

@@ -110,7 +110,9 @@ def test_what_the_library_lacks(tmp_path: Path) -> None:
     tree = trees.infiniband()
     assert rdma(tree, tmp_path / "a", "tcp", "verbs")["ib-mlx5_0"].unusable == ONE_HOST
     lacking = rdma(tree, tmp_path / "b", "tcp", "psm2")
-    assert lacking["ib-mlx5_0"].unusable == "the MPI library lacks the provider: none of rc, ud, dc, verbs"
+    assert lacking["ib-mlx5_0"].unusable == (
+        "the MPI library lacks the provider: it loads none of rc, ud, dc, verbs (which need libibverbs)"
+    )
     assert lacking["ib-mlx5_1"].unusable == "mlx5_1:1 is DOWN, physically Polling"
 
 

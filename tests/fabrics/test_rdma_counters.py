@@ -98,6 +98,25 @@ def test_ip_over_a_port_counts_on_it_but_not_the_reverse(tmp_path: Path) -> None
     assert (paths["hsn0"], paths["cxi0"]) == ({"hsn0", "cxi0"}, {"cxi0"})
 
 
+@pytest.mark.parametrize("build", [trees.infiniband, trees.roce, trees.eight_rails, trees.slingshot])
+def test_paths_are_known_without_reading_a_counter(
+    build: Callable[[], Tree], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, reads = build().write(tmp_path), list[Path]()
+    read_text = Path.read_text
+    monkeypatch.setattr(Path, "read_text", lambda path, **words: reads.append(path) or read_text(path, **words))
+    paths = counters.paths(root)
+    ports = set(rdma_counters.names(root))
+    assert ports and ports <= set(paths)
+    assert not [path for path in reads if path.parent.name in ("counters", "hw_counters", "telemetry", "statistics")]
+
+
+def test_a_port_that_counts_nothing_has_a_path_of_its_own(tmp_path: Path) -> None:
+    tree = Tree()
+    tree.port(tree.rdma("mlx4_0", tree.pci("0000:5e:00.0", "15b3:1003", "mlx4_core")), words=None)
+    assert counters.paths(tree.write(tmp_path)) == {"mlx4_0:1": {"mlx4_0:1"}}
+
+
 def raise_counts(root: Path, device: str, sent: int) -> None:
     """``sent`` bytes out of ``device`` of the RoCE tree, and an answer of a hundredth."""
     if ":" in device:

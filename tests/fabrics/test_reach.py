@@ -111,7 +111,8 @@ def test_the_program_tells_one_fact_a_line() -> None:
     done = jobs.python("-m", "fabrics.reach", "survey", env={"PMI_RANK": "3"})
     rows = [json.loads(line) for line in done.out.splitlines() if line]
     assert done.code == 0, done.err
-    assert rows[-1] == {"rank": 3, "done": socket.gethostname()}
+    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert rows[-1] == {"rank": 3, "done": socket.gethostname(), "boot_id": boot_id, "lab_host": ""}
     assert {row["interface"]: row["addresses"] for row in rows[:-1]} == addresses()
     assert all(line.startswith("{") for line in done.out.splitlines() if line)
 

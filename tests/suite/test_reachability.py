@@ -45,7 +45,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     def answer(start: Any, hosts: Any, arguments: Sequence[str], within_s: float) -> Answers:
         seen["task"], seen["within_s"] = json.loads(arguments[1]), within_s
         rows = {host: seen["rows"].get(host, []) for host in hosts}
-        return Answers(rows, frozenset(seen.get("done", hosts)), seen.get("noise", ""), 0.1)
+        return Answers(rows, frozenset(seen.get("done", hosts)), seen.get("noise", ()), 0.1)
 
     monkeypatch.setattr(reachable, "survey", lambda start, hosts: seen["survey"])
     monkeypatch.setattr(reachable, "ask", answer)
@@ -117,7 +117,7 @@ def test_a_silent_host_fails_the_fabrics_it_is_on_alone(asked: dict[str, Any]) -
     found = check([(ETH, HOSTS), (Fabric("two", "tcp", HOSTS, ETH.devices), HOSTS[:2])], nowhere)
     assert found.unreachable == {"eth": "h2 did not answer within 5 s"}
     assert found.pairs == 8
-    asked["survey"], asked["done"], asked["noise"] = Survey(ADDRESSES), ("h0", "h1"), "Connection closed"
+    asked["survey"], asked["done"], asked["noise"] = Survey(ADDRESSES), ("h0", "h1"), ["Connection closed"]
     assert why(ETH) == "h2 did not tell what it reaches (Connection closed)"
 
 
@@ -149,6 +149,25 @@ def test_a_host_that_does_not_come_to_its_end_is_silent() -> None:
     assert found.silent == {"h1": "h1 did not answer: ssh: h1: no such host"}
 
 
+@pytest.mark.parametrize(
+    ("host", "heard"),
+    [
+        ("h1", "ssh: connect to host h1 port 2223: Connection refused"),
+        ("h2", "me@h2: Permission denied (publickey)."),
+        ("h10", "lost connection"),  # of which nothing else is said
+        ("h", "lost connection"),
+    ],
+)
+def test_what_ssh_says_of_a_host_is_preferred_to_what_the_launcher_says(host: str, heard: str) -> None:
+    lines = [
+        "[mpiexec@h1] launch failed on h10", "ssh: connect to host h1 port 2223: Connection refused",
+        "me@h2: Permission denied (publickey).", "lost connection", "[mpiexec@h0] main (mpiexec.c:270): error",
+    ]  # fmt: skip
+    assert Answers({}, frozenset(), lines, 0.1).heard(host) == heard
+    assert Answers({}, frozenset(), lines[:1], 0.1).heard(host) == lines[0]
+    assert Answers({}, frozenset(), (), 0.1).heard(host) == ""
+
+
 @pytest.mark.parametrize("code", ["time.sleep(600)", SAYS + ENDS + "time.sleep(600)"])
 def test_a_launcher_that_stays_is_ended(code: str) -> None:
     start = time.monotonic()
@@ -173,6 +192,9 @@ def test_the_survey_of_a_lab_is_what_it_was_made_of(lab: cluster.Lab) -> None:
         for member in lab.config.members
     }
     assert found.addresses == wanted
+    assert found.labs == {member: f"{lab.name}/{member}" for member in lab.config.members}
+    assert len(set(found.boot_ids.values())) == len(lab.config.members)
+    assert found.one_machine(("h0",)) == "h0 is a host of a lab"
 
 
 def test_hosts_and_dpus_reach_each_other_until_one_is_cut_off(lab: cluster.Lab) -> None:

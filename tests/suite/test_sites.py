@@ -6,8 +6,9 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from fabrics.errors import UserError
 from fabrics.hosts import Host
 from suite import sites
 from suite.launch import Access, Launcher, agent
+from suite.survey import Start
 
 HYDRA = Launcher("/opt/here/bin/mpiexec", "hydra", "Hydra 5.0.2")
 SLURM = Launcher("/usr/bin/srun", "slurm", "slurm 22.05.8")
@@ -40,14 +42,26 @@ def named(folder: Path, hosts: str = HOSTS, fabrics: str = FABRICS, **environmen
     return found
 
 
-def never(hosts: Sequence[str], program: Sequence[str]) -> list[str]:
-    raise AssertionError("devices that are named need no survey")
+def answers(rows: Sequence[Mapping[str, Any]]) -> Start:
+    """A launcher of the poor: the hosts say ``rows``."""
+
+    def start(hosts: Sequence[str], program: Sequence[str]) -> list[str]:
+        assert list(program[-2:]) == ["fabrics.reach", "survey"]
+        return [sys.executable, "-c", f"print({chr(10).join(map(json.dumps, rows))!r})"]
+
+    return start
+
+
+def machines(*boot_ids: str, lab: str = "") -> Start:
+    """Hosts that say who they are; each is a host of ``lab`` where that is given."""
+    who = [{"boot_id": boot_id, "lab_host": lab and f"{lab}/h{n}"} for n, boot_id in enumerate(boot_ids)]
+    return answers([{"rank": rank, "done": "x", **each} for rank, each in enumerate(who)])
 
 
 def test_hosts_and_their_dpus_have_slots_and_devices(tmp_path: Path) -> None:
     site = named(tmp_path)
     assert site.slots == {"node1": 2, "node2": 2, "bf1": 1, "bf2": 1}
-    found = {fabric.name: fabric for fabric in sites.fabrics(site, never)}
+    found = {fabric.name: fabric for fabric in sites.fabrics(site, machines(*"abcd"))}
     assert list(found) == ["shm", "tcp-lo", "eth", "ib", "part", "none"]
     assert (found["shm"].hosts, found["tcp-lo"].devices) == (("node1",), {"node1": ("lo",)})
     assert found["ib"].hosts == ("node1", "node2")
@@ -56,21 +70,47 @@ def test_hosts_and_their_dpus_have_slots_and_devices(tmp_path: Path) -> None:
     }  # fmt: skip
     assert found["part"].hosts == ("node2",)
     assert found["none"].unusable == "none of the hosts is among those that it names"
+    assert not any(fabric.emulated for fabric in found.values())
 
 
 def test_devices_by_network_are_asked_of_the_hosts(tmp_path: Path) -> None:
     site = named(tmp_path, "a\nb\nc\n", '[fabrics.eth]\ncidr = "10.1.0.0/24"\n')
 
-    def start(hosts: Sequence[str], program: Sequence[str]) -> list[str]:
-        rows = [
-            {"rank": 0, "interface": "eth0", "addresses": ["10.1.0.1/24"]}, {"rank": 0, "done": "a"},
-            {"rank": 1, "interface": "ens5", "addresses": ["10.1.0.2/24"]}, {"rank": 1, "done": "b"},
-        ]  # fmt: skip
-        return [sys.executable, "-c", f"print({chr(10).join(map(json.dumps, rows))!r})"]
-
-    (fabric,) = sites.fabrics(site, start)[2:]
+    rows = [
+        {"rank": 0, "interface": "eth0", "addresses": ["10.1.0.1/24"]}, {"rank": 0, "done": "a"},
+        {"rank": 1, "interface": "ens5", "addresses": ["10.1.0.2/24"]}, {"rank": 1, "done": "b"},
+    ]  # fmt: skip
+    (fabric,) = sites.fabrics(site, answers(rows))[2:]
     assert fabric.devices == {"a": ("eth0",), "b": ("ens5",)}
     assert fabric.unusable == "c did not answer"
+
+
+PAIR = '[fabrics.eth]\ndevices = ["eth0"]\nnote = "top of rack"\n[fabrics.b]\nhosts = { b = ["eth1"], c = ["eth1"] }\n'
+
+
+@pytest.mark.parametrize(
+    ("start", "notes"),
+    [
+        (machines("1", "2", "3"), {}),
+        (machines("", "", ""), {}),  # who says nothing is taken for a machine
+        (machines("1", "2", "1"), {"eth": "top of rack; a and c are one machine: they have one boot id"}),
+        (machines("1", "2", "2"), {"eth": "top of rack; b and c are one machine: they have one boot id",
+                                   "b": "b and c are one machine: they have one boot id"}),
+        (machines("1", "2", "3", lab="x"), {"eth": "top of rack; a and b and 1 more are hosts of a lab",
+                                            "b": "b and c are hosts of a lab"}),
+    ],
+)  # fmt: skip
+def test_what_joins_hosts_of_one_machine_is_emulated(start: Start, notes: dict[str, str], tmp_path: Path) -> None:
+    found = sites.fabrics(named(tmp_path, "a\nb\nc\n", PAIR), start)
+    assert {fabric.name: fabric.note for fabric in found if fabric.emulated} == notes
+
+
+def test_a_silent_host_is_left_to_the_trial_of_routes_where_its_devices_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = sites.fabrics(named(tmp_path, "a\nb\nc\n", PAIR), answers([{"rank": 0, "done": "a"}]))
+    assert [(fabric.name, fabric.unusable) for fabric in found[2:]] == [("eth", ""), ("b", "")]
+    assert capsys.readouterr().err == ""
 
 
 def test_an_allocation_is_enough_where_fabrics_are_named(tmp_path: Path) -> None:
