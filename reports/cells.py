@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from reports.marks import marks
 from reports.ratios import speed
 from reports.summary import LAUNCHES_FOR_INTERVAL, Summary, basis
 from reports.tables import Cell, Column, prose
 from reports.units import PERCENT, Unit, times
-from reports.view import View, marks, setup_text
+from reports.view import View, setup_text
 
 APART = "launches differ %"
 _SHORT = 16  # the longest reason that a cell has room for
@@ -41,7 +42,7 @@ def interval(name: str, unit: Unit, mixed: bool = False) -> Cell:
         if ends is None:
             return _brief(metric.note)
         inside = ", ".join(unit.text(end, like=metric.value) for end in ends)
-        return f"[{inside}]" + (f" {_mark(s.spread[name].launches)}" if mixed else "")
+        return f"[{inside}]" + (f" {mark(s.spread[name].launches)}" if mixed else "")
 
     return cell
 
@@ -59,15 +60,28 @@ def upper(name: str, unit: Unit) -> Cell:
     return cell
 
 
-def together(name: str, unit: Unit) -> Cell:
-    """Value and interval in one cell: ``36.10 [35.90, 36.40]``."""
-    number, inside = value(name, unit), interval(name, unit)
-    return lambda s: " ".join(part for part in (number(s), inside(s)) if part)
+def together(name: str, unit: Unit, mixed: bool = False) -> Cell:
+    """Value and interval in one cell: ``36.10 [35.90, 36.40]``, or ``36.10 (n=4 < 6)`` where there is none."""
+    number, inside = value(name, unit), interval(name, unit, mixed)
+
+    def cell(s: Summary) -> str:
+        ends = inside(s)
+        return " ".join(part for part in (number(s), ends if s.ends(name) or not ends else f"({ends})") if part)
+
+    return cell
+
+
+def with_unit(s: Summary, name: str, unit: Unit) -> str:
+    """A number in a sentence: ``36.10 [35.90, 36.40] ms``, ``36.10 ms``, or why there is none, which has no unit."""
+    if s.value(name) is None:
+        return value(name, unit)(s)
+    return f"{(together if s.ends(name) else value)(name, unit)(s)} {unit.name}"
 
 
 def told(s: Summary, name: str, unit: Unit) -> str:
     """A number as a sentence tells it: ``36.10 [35.90, 36.40] ms (n 30)``."""
-    return f"{together(name, unit)(s)} {unit.name} (n {samples(name)(s)})"
+    without = "" if s.ends(name) or s.value(name) is None else ", no interval"
+    return f"{with_unit(s, name, unit)} (n {samples(name)(s)}{without})"
 
 
 def samples(name: str) -> Cell:
@@ -86,7 +100,7 @@ def samples(name: str) -> Cell:
 
 
 def apart(name: str) -> Cell:
-    """How far the launches lie apart, in percent of the value; empty where there is only one."""
+    """How far the launches lie apart, highest - lowest, in percent of the value; empty where there is only one."""
 
     def cell(s: Summary) -> str:
         found = s.spread.get(name)
@@ -120,21 +134,32 @@ def notes(v: View) -> Column:
 
 def interval_columns(group: Sequence[Summary], name: str, unit: Unit, head: str = "") -> list[Column]:
     """Value and interval; the heading names the basis where all lines share it."""
-    counts = {s.spread[name].launches for s in group if name in s.spread}
+    counts = launch_counts((s, name) for s in group)
     mixed = len(counts) > 1
-    heading = "interval" if mixed else _heading(counts.pop() if counts else 1)
+    heading = "interval" if mixed else _heading(counts[0] if counts else 1)
     return [Column(f"{head} {unit.name}".lstrip(), value(name, unit)), Column(heading, interval(name, unit, mixed))]
 
 
-def legend(group: Sequence[Summary], name: str) -> str:
-    """What the marks behind mixed intervals mean; empty where the heading says it."""
-    counts = sorted({s.spread[name].launches for s in group if name in s.spread})
-    return "; ".join(f"{_mark(n)}: {basis(n)}" for n in counts) if len(counts) > 1 else ""
+def launch_counts(numbers: Iterable[tuple[Summary, str]]) -> list[int]:
+    """How many launches are behind each of these numbers (a summary, a metric's name): each count once, ascending."""
+    return sorted({s.spread[name].launches for s, name in numbers if name in s.spread})
 
 
-def titled(title: str, group: Sequence[Summary], names: Sequence[str], drawn: str) -> str:
-    """A table of the metrics ``names`` under its title and setup, with the legends that it needs."""
-    marked = legend(group, names[0]) if names else ""
+def based(counts: Sequence[int]) -> str:
+    """What intervals of so many launches rest on: ``within one launch``, or what each of several marks means."""
+    if len(counts) == 1:
+        return basis(counts[0])
+    return "; ".join(f"{mark(n)}: {basis(n)}" for n in counts)
+
+
+def titled(title: str, group: Sequence[Summary], names: Sequence[str], drawn: str, intervals: str | None = None) -> str:
+    """A table of the metrics ``names`` under its title and setup, with the legends that it needs.
+
+    ``intervals`` says what they rest on; by default that is said where the lines differ in it, since elsewhere the
+    heading of the column says it.
+    """
+    counts = launch_counts((s, name) for s in group for name in names[:1])
+    marked = intervals if intervals is not None else based(counts) if len(counts) > 1 else ""
     heading = prose(f"{title}: {setup_text(group[0])}" + (f". Intervals: {marked}" if marked else ""))
     return "\n\n".join([heading, drawn, *absences(group, names)])
 
@@ -143,14 +168,15 @@ def absences(group: Iterable[Summary], names: Iterable[str]) -> list[str]:
     """Why cells say ``n/a``, where the reason is too long for a cell."""
     found = [s.metrics[name].note for s in group for name in names if name in s.metrics and not s.ends(name)]
     reasons = dict.fromkeys(note for note in found if len(note) > _SHORT)
-    return [prose("n/a: " + "; ".join(reasons))] if reasons else []
+    return [prose("n/a: " + "; ".join(reason.removeprefix("n/a ") for reason in reasons))] if reasons else []
 
 
 def _brief(note: str) -> str:
     return "-" if not note else note if len(note) <= _SHORT else "n/a"
 
 
-def _mark(launches: int) -> str:
+def mark(launches: int) -> str:
+    """The mark behind an interval whose table holds several kinds: ``w``, ``r3``, ``L6``."""
     return "w" if launches <= 1 else f"{'r' if launches < LAUNCHES_FOR_INTERVAL else 'L'}{launches}"
 
 

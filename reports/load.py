@@ -15,6 +15,7 @@ RUN_SCHEMA = 1
 UNFINISHED = "the run is unfinished: it crashed, or is still going on; cases not listed were not measured"
 INTERRUPTED = "the run was interrupted; cases not listed were not measured"
 SPENT = "the run's budget of time had passed; cases not listed were not measured"
+_DROPPED = ": dropped"
 
 _TYPES: Mapping[str, Any] = {
     "str": str, "int": int, "bool": bool, "tuple": tuple, "Mapping": Mapping, "Status": str, "Better": str,
@@ -58,6 +59,11 @@ class RunData:
     def finished(self) -> bool:
         """Whether the run came to its end."""
         return bool(self.run.get("finished"))
+
+    @property
+    def dropped(self) -> int:
+        """How many lines of records could not be read."""
+        return sum(notice.endswith(_DROPPED) for notice in self.notices)
 
     @property
     def unfinished(self) -> str:
@@ -149,7 +155,7 @@ def _read_records(path: Path) -> tuple[list[Record], list[str]]:
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             torn = number == len(lines)
             what = "torn, as a crash leaves it" if torn else f"corrupt ({_short(error)})"
-            notices.append(f"records.jsonl line {number} is {what}: dropped")
+            notices.append(f"records.jsonl line {number} is {what}{_DROPPED}")
     return records, notices
 
 

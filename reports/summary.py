@@ -96,9 +96,12 @@ def basis(launches: int) -> str:
     """What the ends of a metric over so many launches are."""
     if launches <= 1:
         return "within one launch"
-    if launches < LAUNCHES_FOR_INTERVAL:
-        return f"range of {launches} launches"
-    return f"over {launches} launches"
+    return f"range of {launches} launches" if ranged(launches) else f"over {launches} launches"
+
+
+def ranged(launches: int) -> bool:
+    """Whether so many launches have a range only: more than one, and too few for an interval."""
+    return 1 < launches < LAUNCHES_FOR_INTERVAL
 
 
 def newest(records: Iterable[Record]) -> tuple[Record, ...]:
@@ -136,7 +139,7 @@ def by_launch(records: Iterable[Record]) -> dict[tuple[str, str], Launches]:
 
 
 def _summary(records: Sequence[Record]) -> Summary:
-    good = _behind_the_numbers(records)
+    good = behind_the_numbers(records)
     told = good[0] if good else min(records, key=lambda r: NOT_OK.index(r.status))
     merged = {name: _over_launches([r.metrics[name] for r in good if name in r.metrics], name.startswith("time_p"))
               for name in dict.fromkeys(name for r in good for name in r.metrics)}  # fmt: skip
@@ -158,7 +161,7 @@ def _summary(records: Sequence[Record]) -> Summary:
     )
 
 
-def _behind_the_numbers(records: Sequence[Record]) -> list[Record]:
+def behind_the_numbers(records: Iterable[Record]) -> list[Record]:
     """The good launches; those whose bytes went elsewhere count only where there are no others."""
     good = [r for r in records if r.status == "ok"]
     return [r for r in good if r.proof != "disproved"] or good

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from reports.chapters import collectives, matter, offload, point_to_point, proof, system, training, verdicts
-from reports.summary import WRONG, basis
+from reports.chapters.missing import Planned, unrecorded
+from reports.summary import NOT_OK, basis
 from reports.tables import WIDTH, bullet, prose
 from reports.units import count
 from reports.view import Chapter, Finding, View
@@ -48,15 +49,34 @@ def _short(v: View, made: Sequence[Chapter]) -> str:
 
 
 def _cases(v: View, last: Chapter) -> str:
-    tally: dict[str, int] = {}
-    for s in v.summaries:
-        what = "disproved" if s.status == "ok" and not s.published else s.status
-        tally[what] = tally.get(what, 0) + 1
-    told = ", ".join(f"{n} {what}" for what, n in tally.items()) or "none on disk"
-    lost = Counter(r.status for r in v.records if r.status in WRONG)
-    told += "".join(f"; {count(n, 'record')} {status}" for status, n in lost.items())
+    """How many cases there are, what became of each, and what is missing of those that have numbers."""
+    tally = Counter("disproved" if s.status == "ok" and not s.published else s.status for s in v.summaries)
+    left = unrecorded(v)
+    known = {s.id for s in v.summaries}
+    tally["without a record"] = len({p.case for p in left} - known)
+    order = ("ok", "disproved", *NOT_OK, "without a record")
+    told = ", ".join(f"{tally[what]} {what}" for what in order if tally[what]) or "none on disk"
     warned = sum(f.text.startswith("WARNING") for f in last.findings)
-    return bullet(f"(8) {count(len(v.summaries), 'case')}: {told}; {count(warned, 'warning')}.")
+    parts = [f"{count(tally.total(), 'case')}: {told}", *_partly(v, left), *_unread(v), count(warned, "warning")]
+    return bullet(f"(8) {'; '.join(parts)}.")
+
+
+def _partly(v: View, left: Sequence[Planned]) -> Iterator[str]:
+    """The cases that have numbers, but not of every launch, and what became of those launches."""
+    good = {s.id for s in v.published}
+    behind = {(r.id, r.launch) for s in v.published for r in v.launches(s)}
+    lost = [(r.id, "disproved" if r.status == "ok" else str(r.status)) for r in v.records
+            if r.id in good and (r.id, r.launch) not in behind]  # fmt: skip
+    lost += [(p.case, "without a record") for p in left if p.case in good]
+    if lost:
+        what = ", ".join(f"{n} {status}" for status, n in Counter(status for _, status in lost).items())
+        cases = len({case for case, _ in lost})
+        yield f"{cases} of the ok ones lack{'s' if cases == 1 else ''} {count(len(lost), 'launch')} ({what})"
+
+
+def _unread(v: View) -> Iterator[str]:
+    if v.data.dropped:
+        yield f"{count(v.data.dropped, 'line')} of records could not be read"
 
 
 def _emulated(v: View) -> str:
@@ -67,12 +87,13 @@ def _emulated(v: View) -> str:
 
 def _intervals(v: View) -> str:
     """What brackets hold, if it is the same in the whole report."""
-    kinds = dict.fromkeys(basis(s.launches) for s in v.published)
-    if not kinds:
+    counts = sorted({s.launches for s in v.published})
+    if not counts:
         return ""
-    (kind, *others) = kinds
+    kind, *others = map(basis, counts)
     if others:
-        return "[low, high]: see the heading of each table; n: samples."
+        told = ", ".join(f"{basis(n)} (n {f'{n} x 30' if n > 1 else '30'})" for n in counts)
+        return f"[low, high]: {told}: the heading of each table says which; n: samples. (k): from chapter k."
     alone = ", which shows nothing of how launches differ"
     what = kind if "range" in kind else f"95 % interval {kind}{alone if 'within' in kind else ''}"
     return f"[low, high]: {what}; n: samples. (k): from chapter k."

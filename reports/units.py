@@ -97,7 +97,8 @@ def duration(seconds: float) -> str:
 
 def count(number: int, thing: str) -> str:
     """``1 case``, ``2 cases``."""
-    plural = thing if number == 1 else thing[:-1] + "ies" if thing.endswith("y") else thing + "s"
+    ending = "ies" if thing.endswith("y") else "es" if thing.endswith("ch") else "s"
+    plural = thing if number == 1 else thing.removesuffix("y") + ending
     return f"{number} {plural}"
 
 

@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 
 from microbench.record import Metric, Record
 from reports.load import RunData, mapping
-from reports.summary import Summary, newest, summarise
-from reports.units import BITS, MB_PER_S, Unit
+from reports.summary import Summary, behind_the_numbers, newest, summarise
+from reports.units import MB_PER_S, Unit, count
+from reports.units import rate as rate_text
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
@@ -55,6 +56,15 @@ class View:
         return newest(self.data.records)
 
     @cached_property
+    def _launches(self) -> Mapping[str, Sequence[Record]]:
+        cases = grouped(self.records, lambda r: r.id)
+        return {case: behind_the_numbers(records) for case, records in cases.items()}
+
+    def launches(self, s: Summary) -> Sequence[Record]:
+        """The records behind a summary's numbers, one a launch."""
+        return self._launches.get(s.id, ())
+
+    @cached_property
     def published(self) -> tuple[Summary, ...]:
         """The summaries whose numbers may stand under their fabric's name, by fabric as in the run."""
         good = [s for s in self.summaries if s.published]
@@ -90,7 +100,7 @@ class View:
 
         By declared rate; those that declare none come first, by the bandwidth measured.
         """
-        measured = {s.fabric for s in self.published}
+        measured = {s.fabric for s in self.published if not alone(s)}
         names = [n for n in self.fabrics if n in measured and not self.inside_a_host(n)]
         return tuple(sorted(names, key=lambda n: (self.rate(n) or 0.0, self.peak(n))))
 
@@ -110,6 +120,16 @@ class View:
         """The fabric that others are set against: the slowest network, else the first fabric measured."""
         names = [*self.networks, *(s.fabric for s in self.published)]
         return names[0] if names else ""
+
+    @property
+    def why_reference(self) -> str:
+        """What makes a fabric the reference, in words."""
+        if len(self.networks) < 2:
+            return "the only network measured" if self.networks else "the first fabric measured, as none is a network"
+        declared = self.rate(self.reference)
+        if declared:
+            return f"the network of the lowest declared rate, {rate_text(declared)}"
+        return "of the networks without a declared rate the one of the lowest bandwidth measured"
 
     def of(self, *benchmarks: str) -> list[Summary]:
         """The published summaries of these benchmarks."""
@@ -155,11 +175,9 @@ def setup_text(s: Summary) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def above_declared(v: View, s: Summary) -> bool:
-    """Whether a rate exceeds what the fabric declares; two-way traffic may have twice the rate."""
-    declared = v.rate(s.fabric)
-    rates = [x for name in ("bandwidth", "busbw") if (x := s.value(name)) is not None]
-    return declared is not None and any(x * BITS > declared * ways(s) for x in rates)
+def kind(s: Summary | Record) -> str:
+    """What a case is, but for its size and fabric: ``allreduce 2 ranks``."""
+    return s.workload or f"{s.benchmark} {count(s.ranks, 'rank')}"
 
 
 def impossible(metrics: Mapping[str, Metric], hosts: Sequence[str]) -> tuple[str, ...]:
@@ -171,24 +189,26 @@ def impossible(metrics: Mapping[str, Metric], hosts: Sequence[str]) -> tuple[str
     return tuple(name for name, m in metrics.items() if m.unit == "bytes/s" and m.value is not None and m.value > most)
 
 
+def alone(s: Summary | Record) -> bool:
+    """Whether one rank ran it: it moved nothing between ranks, so it tells nothing of a fabric."""
+    return s.ranks == 1
+
+
 def ways(s: Summary) -> int:
     """2 where both directions are counted, else 1."""
     return 2 if s.direction == "bi" or s.benchmark == "bibw" else 1
-
-
-def marks(v: View, s: Summary) -> str:
-    """What must be read beside the numbers."""
-    named = (("EMULATED", s.emulated or s.fabric in v.emulated), ("unproved", s.proof == "unknown"),
-             ("DISPROVED", s.proof == "disproved"), ("oversubscribed", s.oversubscribed),
-             ("> declared rate", above_declared(v, s)), ("> any memory", bool(impossible(s.metrics, s.hosts))),
-             (f"{s.ranks_per_host} ranks a host", s.ranks_per_host > 1 and len(set(s.hosts)) > 1))  # fmt: skip
-    return ", ".join(name for name, given in named if given)
 
 
 def number(data: Any) -> float | None:
     """``data`` as a finite float, or None."""
     good = isinstance(data, int | float) and not isinstance(data, bool) and math.isfinite(data)
     return float(data) if good else None
+
+
+def own_warnings(r: Record) -> list[str]:
+    """What the benchmark itself warned of."""
+    told = r.method.get("warnings")
+    return [text for text in told if isinstance(text, str)] if isinstance(told, list | tuple) else []
 
 
 def jobs_of(v: View, fabric: str) -> list[Mapping[str, Any]]:

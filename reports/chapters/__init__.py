@@ -1,1 +1,1 @@
-"""The report's eight chapters: a module each, a function ``chapter(view)`` in each."""
+"""The report's eight chapters: a module each with a function ``chapter(view)``; ``missing`` is a half of the last."""

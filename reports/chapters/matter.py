@@ -12,7 +12,7 @@ from reports import cells, tables
 from reports.ratios import HOW, Ratio, speed
 from reports.summary import Summary
 from reports.units import GBIT_PER_S, MS, PERCENT, US, Unit, count, rate, size, times, volume
-from reports.view import TRAINING, Chapter, Finding, View, number, setup, setup_text
+from reports.view import TRAINING, Chapter, Finding, View, alone, number, setup, setup_text
 
 TITLE = "Does the fabric matter?"
 LATENCY_BYTES = 8
@@ -41,9 +41,9 @@ class Row:
         """The ratio of medians, or None where it means nothing."""
         return speed(self.fast, self.slow, self.metric)
 
-    def cells(self) -> list[str]:
-        """The row as text."""
-        both = [cells.together(self.metric, self.unit)(s) for s in (self.slow, self.fast)]
+    def cells(self, mixed: bool = False) -> list[str]:
+        """The row as text; ``mixed`` marks each interval with its basis."""
+        both = [cells.together(self.metric, self.unit, mixed)(s) for s in (self.slow, self.fast)]
         n = dict.fromkeys(cells.samples(self.metric)(s) for s in (self.slow, self.fast))
         told = self.ratio is not None and self.ratio.low is not None
         return [self.label, *both, times(self.ratio.value) if self.ratio and told else "-",
@@ -77,8 +77,9 @@ def pairs(v: View) -> list[tuple[str, str]]:
 
 def matches(v: View, benchmark: str, slow: str, fast: str) -> list[Match]:
     """The cases that both fabrics have: equal but for the fabric."""
-    own: dict[tuple[Any, ...], Summary] = {(_same(s)): s for s in v.of(benchmark) if s.fabric == slow}
-    return [(own[_same(s)], s) for s in v.of(benchmark) if s.fabric == fast and _same(s) in own]
+    found = [s for s in v.of(benchmark) if not alone(s)]
+    own: dict[tuple[Any, ...], Summary] = {(_same(s)): s for s in found if s.fabric == slow}
+    return [(own[_same(s)], s) for s in found if s.fabric == fast and _same(s) in own]
 
 
 def _same(s: Summary) -> tuple[Any, ...]:
@@ -143,10 +144,9 @@ def _blocks(v: View, slow: str, fast: str) -> list[str]:
     if not trained:
         found = _allreduce(v, slow, fast, None)
         micro += [found] if found else []
-    blocks = [tables.prose(head) + "\n\n" + (_drawn(micro, slow, fast) or "No microbenchmark ran on both.")]
+    blocks = [_headed(head, micro, slow, fast) or tables.prose(head) + "\n\nNo microbenchmark ran on both."]
     for s, rows in trained:
-        heading = tables.prose(f"{s.workload or 'training'}: {setup_text(s)}; {_beside(s, rows)}")
-        blocks.append(heading + "\n\n" + _drawn(rows, slow, fast))
+        blocks.append(_headed(f"{s.workload or 'training'}: {setup_text(s)}; {_beside(s, rows)}", rows, slow, fast))
     return blocks if trained else [*blocks, "No training ran on both."]
 
 
@@ -161,9 +161,15 @@ def _beside(train: Summary, rows: Sequence[Row]) -> str:
     return f"{what}; allreduce: {which} measured, {row.slow.backend} on {count(row.slow.ranks, 'rank')}"
 
 
-def _drawn(rows: Sequence[Row], slow: str, fast: str) -> str:
-    heads = ["", slow, fast, "ratio", "interval", "n"]
-    return tables.table(heads, [row.cells() for row in rows], ["left", *["right"] * 5]) if rows else ""
+def _headed(head: str, rows: Sequence[Row], slow: str, fast: str) -> str:
+    """The rows under a heading that says what their intervals rest on; empty without rows."""
+    if not rows:
+        return ""
+    counts = cells.launch_counts((s, row.metric) for row in rows for s in (row.slow, row.fast))
+    told = f"; intervals: {cells.based(counts)}" if counts else ""
+    body = [row.cells(len(counts) > 1) for row in rows]
+    drawn = tables.table(["", slow, fast, "ratio", "interval", "n"], body, ["left", *["right"] * 5])
+    return tables.prose(head + told) + "\n\n" + drawn
 
 
 def _names(v: View, slow: str, fast: str) -> str:

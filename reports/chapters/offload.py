@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from reports import cells, tables
 from reports.chapters.system import layout
+from reports.marks import marks
 from reports.summary import Summary, basis
 from reports.units import MS, PERCENT, PLAIN, Unit, count, runs, size, unit_for
-from reports.view import OFFLOAD, Chapter, Finding, View, grouped, jobs_of, marks, setup, setup_text
+from reports.view import OFFLOAD, Chapter, Finding, View, grouped, jobs_of, setup, setup_text
 
 TITLE = "Overlap and DPU offload"
 HOST_MODES = ("host", "probes", "blocking")
@@ -76,6 +77,8 @@ def _who(v: View, s: Summary) -> str:
 
 def _overview(v: View, group: Sequence[Summary]) -> str:
     rows: list[list[str]] = []
+    counts = cells.launch_counts((s, f"{mode}.net_gain") for s in group for mode in judged(s))
+    mixed = len(counts) > 1
     for s in group:
         host = best_host(s)
         for mode in judged(s) or [""]:
@@ -84,25 +87,25 @@ def _overview(v: View, group: Sequence[Summary]) -> str:
                          f"{host} {cells.value(f'{host}.overall', MS)(s)}" if host else "-",
                          f"{mode} {cells.value(f'{mode}.overall', MS)(s)}" if mode else "-",
                          cells.value(f"{mode}.overlap", PLAIN)(s),
-                         cells.together(f"{mode}.net_gain", PERCENT)(s), marks(v, s)])  # fmt: skip
+                         cells.together(f"{mode}.net_gain", PERCENT, mixed)(s), marks(v, s)])  # fmt: skip
     heads = ["size", "fabric", "compute ms", "best host ms", "offload ms", "overlap", "net gain %", "notes"]
     drawn = tables.table(heads, rows, ["right", "left", *["right"] * 5, "left"])
     title = f"{group[0].benchmark}, at a glance (all intervals and n below): {setup_text(group[0])}"
-    return tables.prose(title) + "\n\n" + drawn
+    return tables.prose(title + (f". Intervals: {cells.based(counts)}" if counts else "")) + "\n\n" + drawn
 
 
 def _case(v: View, s: Summary) -> list[str]:
     """Mode by mode, with intervals."""
     columns = []
+    launches = cells.launch_counts((s, name) for name in s.metrics)
+    mixed = len(launches) > 1
     for mode in modes(s):
-        told = {label: cells.together(f"{mode}.{name}", unit)(s) for name, label, unit in _quantities(v, s)}
+        told = {label: cells.together(f"{mode}.{name}", unit, mixed)(s) for name, label, unit in _quantities(v, s)}
         counts = dict.fromkeys(cells.samples(name)(s) for name in s.metrics if name.startswith(f"{mode}."))
         differ = cells.apart(f"{mode}.overall")(s)
         columns.append((mode, told | ({cells.APART: differ} if differ else {}) | {"n": ", ".join(counts)}))
-    known = s.spread.get("compute")
-    compute = (f", compute {cells.together('compute', MS)(s)} ms, n {cells.samples('compute')(s)}"
-               if "compute" in s.metrics else "")  # fmt: skip
-    what = basis(known.launches if known else s.launches)
+    compute = f", compute {cells.told(s, 'compute', MS)}" if "compute" in s.metrics else ""
+    what = cells.based(launches or [s.launches])
     noted = marks(v, s)
     heading = f"{size(s.nbytes)} on {s.fabric}{f' ({noted})' if noted else ''}{compute}; intervals: {what}"
     return [tables.prose(heading) + "\n\n" + "\n\n".join(tables.side_by_side(columns, at_once=4))]
@@ -134,7 +137,7 @@ def _findings(v: View, shown: Sequence[Summary]) -> Iterator[Finding]:
     spread = s.spread[gain].launches
     text = (
         f"{mark}of {count(total, 'case')} offload {', '.join(told)}; best {mode} at {size(s.nbytes)} on "
-        f"{s.fabric}, net gain {cells.together(gain, PERCENT)(s)} % against the best host mode ("
+        f"{s.fabric}, net gain {cells.with_unit(s, gain, PERCENT)} against the best host mode ("
         f"{basis(spread)}, n {cells.samples(gain)(s)})."
     )
     values = {name: len(found) for name, found in sides.items()}

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from reports import cells, tables
+from reports.marks import above_declared, marks
 from reports.summary import Summary
 from reports.units import BITS, GBIT_PER_S, GBIT_SHORT, US, Unit, size
-from reports.view import POINT_TO_POINT, Chapter, Finding, View, above_declared, grouped, marks, setup, ways
+from reports.view import POINT_TO_POINT, Chapter, Finding, View, grouped, setup, ways
 
 TITLES = {"latency": "Latency (half round trip)", "bandwidth": "Bandwidth, one way (uni)",
           "bibw": "Bandwidth, both ways at once, both counted (bi)"}  # fmt: skip

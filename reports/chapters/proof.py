@@ -8,7 +8,7 @@ from typing import Any
 from reports.load import mapping
 from reports.tables import pairs, prose, table
 from reports.units import count, rate, volume
-from reports.view import Chapter, Finding, View, grouped, jobs_of, number
+from reports.view import Chapter, Finding, View, alone, grouped, jobs_of, number
 
 SENTENCES = {
     "proved": "Counters prove that the bytes took {}.",
@@ -27,9 +27,12 @@ def chapter(v: View) -> Chapter:
 
 
 def verdicts(v: View, fabric: str) -> dict[str, int]:
-    """How many jobs over the fabric came to each verdict; where no job is on disk, of its records with a number."""
-    found = [_verdict(job) for job in jobs_of(v, fabric) if job.get("proof")]
-    found = found or [r.proof for r in v.records if r.fabric == fabric and r.status == "ok"]
+    """How many jobs over the fabric came to each verdict; where no job is on disk, of its records with a number.
+
+    One rank alone sends nothing, so there is nothing to prove.
+    """
+    found = [_verdict(job) for job in jobs_of(v, fabric) if job.get("proof") and not _silent(job)]
+    found = found or [r.proof for r in v.records if r.fabric == fabric and r.status == "ok" and not alone(r)]
     return {word: found.count(word) for word in dict.fromkeys(found)}
 
 
@@ -45,9 +48,16 @@ def _verdict_text(v: View, fabric: str) -> str:
     if v.fabrics[fabric].get("unusable"):
         return "unusable"
     if not found:
-        return "no route" if unreachable(v, fabric) else "failed" if jobs_of(v, fabric) else "not measured"
+        silent = any(map(_silent, jobs_of(v, fabric)))
+        other = "nothing sent" if silent else "failed" if jobs_of(v, fabric) else "not measured"
+        return "no route" if unreachable(v, fabric) else other
     total = sum(found.values())
     return ", ".join(word if n == total else f"{word} {n} of {total}" for word, n in found.items())
+
+
+def _silent(job: Mapping[str, Any]) -> bool:
+    """Whether one rank ran the job, which had nobody to send to."""
+    return len(list(job.get("hosts") or ())) == 1
 
 
 def unreachable(v: View, fabric: str) -> str:
@@ -86,7 +96,7 @@ def _jobs(v: View, fabric: str) -> Iterator[tuple[str, str]]:
     probed = [job for job in jobs_of(v, fabric) if job.get("proof") or not job.get("reason")]
     for recipe, jobs in grouped(probed, _recipe).items():
         yield "recipe", recipe
-        for verdict, same in grouped(jobs, _verdict).items():
+        for verdict, same in grouped(jobs, lambda job: "nothing sent" if _silent(job) else _verdict(job)).items():
             proof = mapping(same[0].get("proof"))
             yield verdict, f"{len(same)} of {len(jobs)} jobs: {proof.get('detail') or 'no detail'}"
             yield "counters", counters(proof, mapping(v.fabrics[fabric].get("devices")))

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from reports.cells import APART
+from reports.chapters.verdicts import FLUCTUATION
 from reports.load import mapping
 from reports.ratios import HOW
-from reports.summary import LAUNCHES_FOR_INTERVAL
+from reports.summary import LAUNCHES_FOR_INTERVAL, ranged
 from reports.tables import bullet, pairs
 from reports.units import count, duration, runs
 from reports.view import Chapter, View, number
@@ -23,8 +25,8 @@ DEFINITIONS = (
     "an ideal algorithm (allreduce over p ranks: 2 (p-1)/p x size / time); from each launch's median time.",
     "n counts samples; '3 x 1000' is three launches of 1000 samples each, '~' marks a mean count. 'p99 "
     "(upper)' is the 99th percentile and the upper end of its interval; too few samples for one: n = x < y.",
-    "'vs X' and every ratio is a ratio of medians, above 1 where faster; its interval: " + HOW + ".",
 )
+RATIO = f"A ratio is one of medians, above 1 where faster; its interval: {HOW}."
 
 
 def chapter(v: View) -> Chapter:
@@ -140,7 +142,8 @@ def layout(job: Mapping[str, Any]) -> str:
 
 def _method(v: View) -> str:
     units = SIZES + RATES[v.byte_rate.name]
-    lines = [units, *DEFINITIONS, _intervals(v), *_sampling(v), *_timer(v), *_recorded(v)]
+    lines = [units, *DEFINITIONS, *_against(v), RATIO, _intervals(v), *_differ(v), *_sampling(v), *_timer(v),
+             *_recorded(v)]  # fmt: skip
     return "\n".join(["How the numbers are made", *map(bullet, lines)])
 
 
@@ -150,12 +153,31 @@ def _intervals(v: View) -> str:
         ("within one launch: 95 % order-statistic intervals over its samples, which show nothing of how "
          "launches differ ('95 %, 1 launch')", any(n == 1 for n in counts)),
         (f"over 2 to {LAUNCHES_FOR_INTERVAL - 1} launches: the median of their values and their range, which "
-         "is not an interval ('range')", any(1 < n < LAUNCHES_FOR_INTERVAL for n in counts)),
+         "is not an interval ('range')", any(map(ranged, counts))),
         (f"over {LAUNCHES_FOR_INTERVAL} launches or more: the median of their values and its exact 95 % "
          "order-statistic interval ('95 %')", any(n >= LAUNCHES_FOR_INTERVAL for n in counts)),
     ]  # fmt: skip
     used = [text for text, here in rules if here]
     return "Values are medians. Intervals " + "; ".join(used) + "." if used else "No number is published."
+
+
+def _against(v: View) -> Iterable[str]:
+    """What other fabrics are set against, and why."""
+    if len({s.fabric for s in v.published}) > 1:
+        x = v.reference
+        yield (f"'vs {x}': a fabric's speed over that of {x}, {v.why_reference}, at the same size and setup: 2.00x is "
+               f"half the time or twice the rate, 1.00x {x} itself, '-' no such number.")  # fmt: skip
+
+
+def _differ(v: View) -> Iterable[str]:
+    """What the two percentages of fluctuation are, where launches have both or either."""
+    told = ["an interval's +-% is half its width / value"] if any(not ranged(s.launches) for s in v.published) else []
+    if any(s.launches > 1 for s in v.published):
+        told.append(f"'{APART}' is (highest - lowest launch) / value")
+    ranges = ", for a range the latter," if any(ranged(s.launches) for s in v.published) else ""
+    if told:
+        which = f"the former{ranges}" if len(told) > 1 else "it"
+        yield f"Fluctuation: {'; '.join(told)}. Chapter 8 warns where {which} is above {100 * FLUCTUATION:.0f} %."
 
 
 def _sampling(v: View) -> Iterable[str]:

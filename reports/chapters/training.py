@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from reports import cells, tables
-from reports.summary import Summary, basis
+from reports.marks import marks
+from reports.summary import Summary
 from reports.units import MS, PER_S, PERCENT, Unit, count
-from reports.view import TRAINING, Chapter, Finding, View, grouped, marks, setup, setup_text
+from reports.view import TRAINING, Chapter, Finding, View, alone, grouped, setup, setup_text
 
 TITLE = "Training"
 QUANTITIES: tuple[tuple[str, str, Unit], ...] = (
@@ -46,10 +47,11 @@ def _model(v: View, group: Sequence[Summary]) -> str:
     columns = []
     marked = any(marks(v, s) for s in group)
     for s in group:
-        told = {label: cells.together(name, unit)(s) for name, label, unit in QUANTITIES if name in s.metrics}
-        launches = s.spread["step"].launches if "step" in s.spread else s.launches
-        rest = {cells.APART: cells.apart("step")(s), "n": cells.samples("step")(s), "intervals": basis(launches),
-                "notes": marks(v, s)}  # fmt: skip
+        shown = [q for q in QUANTITIES if q[0] in s.metrics]
+        launches = cells.launch_counts((s, name) for name, _, _ in shown)
+        told = {label: cells.together(name, unit, len(launches) > 1)(s) for name, label, unit in shown}
+        rest = {cells.APART: cells.apart("step")(s), "n": cells.samples("step")(s),
+                "intervals": cells.based(launches or [s.launches]), "notes": marks(v, s)}  # fmt: skip
         columns.append(
             (s.fabric, told | {name: text for name, text in rest.items() if text or (marked and name == "notes")})
         )
@@ -60,7 +62,7 @@ def _model(v: View, group: Sequence[Summary]) -> str:
 
 def _findings(v: View) -> Iterator[Finding]:
     for group in grouped(v.of(TRAINING), setup).values():
-        told = [s for s in group if s.value("exposed_fraction") is not None]
+        told = [s for s in group if not alone(s) and s.value("exposed_fraction") is not None]
         if not told:
             continue
         parts = [f"{s.fabric}{' (EMULATED)' if s.fabric in v.emulated else ''} "

@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from microbench.record import Record
-from reports import tables
-from reports.chapters.proof import proof_detail
-from reports.load import mapping, mappings
-from reports.summary import NOT_OK, Summary, basis
-from reports.units import US, count, rate, runs, size, volume
-from reports.view import MEMORY_BYTES_PER_S, Chapter, Finding, View, above_declared, grouped, impossible, number
+from reports import starts
+from reports.chapters.missing import blocks
+from reports.marks import above_declared, unproved
+from reports.summary import Summary, basis, ranged
+from reports.units import US, count, rate, size, volume
+from reports.view import MEMORY_BYTES_PER_S, Chapter, Finding, View, grouped, impossible, kind, own_warnings
 
 TITLE = "Verdicts, warnings, and what has no number"
 NOT_JUDGED = "No limits given: nothing judged."
-FLUCTUATION, UNSTABLE = 0.10, 0.25  # of the value: torch.utils.benchmark warns at the same two
-LATE = 0.10  # entry skew, of the time
+FLUCTUATION, UNSTABLE = 0.10, 0.25  # of the value, as wideness has it
 SLOW = 0.5  # of the declared rate, in one stream
 _EXAMPLES = 5
-_MEANS = {
-    "invalid": "the data came back wrong", "failed": "it could not be measured",
-    "timeout": "its deadline passed", "unsupported": "the library or fabric lacks it",
-    "skipped": "it was left out",
-}  # fmt: skip
 
 
 def chapter(v: View) -> Chapter:
     """The chapter on verdicts, warnings and absences."""
-    without = [block for block in (_disproved(v), *_absent(v)) if block]
-    lead = "Every case on disk has a number." if v.records else "No case is on disk."
-    others = [block for block in (_never(v), _unusable(v), _jobs(v)) if block]
-    blocks = [*(without or [lead]), *others]
     findings = [Finding(8, NOT_JUDGED, {"verdict": "not judged"}), *warnings(v)]
-    return Chapter(8, TITLE, tuple(blocks), tuple(findings))
+    return Chapter(8, TITLE, tuple(blocks(v)), tuple(findings))
 
 
 def warnings(v: View) -> Iterator[Finding]:
@@ -40,10 +30,10 @@ def warnings(v: View) -> Iterator[Finding]:
     for notice in v.data.notices:
         yield Finding(8, f"WARNING: {notice}.", {"kind": "notice"})
     elsewhere = [s for s in v.summaries if s.status == "ok" and not s.published]
-    unproved = [s for s in v.published if s.proof == "unknown"]
+    unknown = [s for s in v.published if unproved(s)]
     crowded = [s for s in v.published if s.oversubscribed]
     yield from _flagged("disproved", elsewhere, "whose bytes left the fabric: not published under its name")
-    yield from _flagged("unproved", unproved, "unproved: no counters vouch for the way that the bytes took")
+    yield from _flagged("unproved", unknown, "unproved: no counters vouch for the way that the bytes took")
     yield from _flagged("oversubscribed", crowded,
                         "with more busy ranks than CPUs: expect inflated times and tails")  # fmt: skip
     for told in v.data.run.get("warnings") or ():
@@ -53,19 +43,17 @@ def warnings(v: View) -> Iterator[Finding]:
     yield from _slow(v)
     yield from _said(v)
     yield from _wide(v)
+    yield from _few_in_time(v)
+    yield from _mostly_skew(v)
     yield from _late(v)
 
 
-def _flagged(kind: str, found: list[Summary], what: str) -> Iterator[Finding]:
+def _flagged(label: str, found: list[Summary], what: str) -> Iterator[Finding]:
     if found:
-        where = "; ".join(f"{fabric}: {', '.join(dict.fromkeys(_kind(s) for s in same))}"
+        where = "; ".join(f"{fabric}: {', '.join(dict.fromkeys(kind(s) for s in same))}"
                           for fabric, same in grouped(found, lambda s: s.fabric).items())  # fmt: skip
         text = f"WARNING: {count(len(found), 'case')} {what} ({where})."
-        yield Finding(8, text, {"kind": kind, "cases": [s.id for s in found]})
-
-
-def _kind(s: Summary | Record) -> str:
-    return s.workload or f"{s.benchmark} {count(s.ranks, 'rank')}"
+        yield Finding(8, text, {"kind": label, "cases": [s.id for s in found]})
 
 
 def _impossible(v: View) -> Iterator[Finding]:
@@ -104,30 +92,72 @@ def _slow(v: View) -> Iterator[Finding]:
             yield Finding(8, text, {"kind": "far below declared rate", "cases": [largest.id], "part": part})
 
 
-def _late(v: View) -> Iterator[Finding]:
-    """Ranks that begin last again and again, where that costs a part of the time."""
-    for s in v.published:
-        skew, value = s.value("entry_skew"), s.value("time")
-        ranks, counts = _integers(s.method.get("late_ranks")), _integers(s.method.get("last_arrivals"))
-        bound = number(s.method.get("clock_bound_s")) or 0.0
-        if not ranks or skew is None or not value or skew < max(LATE * value, bound):
-            continue
-        if max(ranks) >= min(len(counts), len(s.hosts)):
-            continue  # a damaged record
-        who = ", ".join(f"rank {r} on {s.hosts[r]} in {counts[r]} of {sum(counts)}" for r in ranks)
+def _few_in_time(v: View) -> Iterator[Finding]:
+    """Cases that are known from a part of their iterations only, since in the others a rank began late.
+
+    Where even fewer began in time, all iterations count, and the benchmark says so.
+    """
+    worst = [(s, r) for s in v.published if (r := starts.least_in_time(v, s)) is not None]
+    found = [(starts.in_time(r) or 0.0, s, r) for s, r in worst if (starts.in_time(r) or 0.0) < starts.FEW
+             and not starts.told_by_benchmark(r)]  # fmt: skip
+    if found:
+        found.sort(key=lambda f: f[0])
+        told = [f"{_case(s)} {100 * part:.0f} %{_launch(s, r)}" for part, s, r in found]
         text = (
-            f"WARNING: {_case(s)}: {who} iterations begins last; entry skew {US.text(skew)} us of {US.text(value)} us."
+            f"WARNING: {count(len(found), 'case')} of {len(v.published)}: every rank began in time in fewer than "
+            f"{100 * starts.FEW:.0f} % of the iterations, and the others do not count: {_some(told)}."
         )
-        yield Finding(8, text, {"kind": "late rank", "cases": [s.id], "ranks": list(ranks), "entry_skew": skew})
+        yield Finding(8, text, {"kind": "few in time", "cases": [s.id for _, s, _ in found]})
 
 
-def _integers(data: object) -> list[int]:
-    return [x for x in data if isinstance(x, int) and x >= 0] if isinstance(data, list | tuple) else []
+def _launch(s: Summary, r: Record) -> str:
+    return f" in launch {r.launch}" if s.attempted > 1 else ""
+
+
+def _mostly_skew(v: View) -> Iterator[Finding]:
+    """Cases whose time is mostly the wait for the rank that began last."""
+    shares = [(share, s) for s in v.published if (share := starts.usual_skew_share(v, s)) is not None]
+    found = sorted((f for f in shares if f[0] >= starts.MOSTLY), key=lambda f: -f[0])
+    if found:
+        of, verb = f"{count(len(found), 'case')} of {len(v.published)}", "is" if len(found) == 1 else "are"
+        text = (
+            f"WARNING: {of} {verb} mostly entry skew, the wait until the last rank began ({100 * starts.MOSTLY:.0f} % "
+            "of the time or more), which tells of the ranks' start, not of the fabric (last_exit, in JSON and CSV, is "
+            f"without it): {_some([f'{_case(s)} {100 * share:.0f} %' for share, s in found])}."
+        )
+        yield Finding(8, text, {"kind": "mostly entry skew", "cases": [s.id for _, s in found]})
+
+
+def _late(v: View) -> Iterator[Finding]:
+    """Ranks that begin last again and again, where that costs a part of the time: a sentence for each fabric."""
+    found = [(s, ranks) for s in v.published if (ranks := starts.late(v, s))]
+    for fabric, same in grouped(found, lambda f: f[0].fabric).items():
+        told = [f"{kind(s)}{_sized(s)}: {_who(ranks)} ({_delay(v, s)})" for s, ranks in same]
+        text = (
+            f"WARNING: on {fabric} a rank begins last far more often than by chance, and later than its way to start "
+            f"explains, by {100 * starts.LATE:.0f} % of the time or more: {_some(told, '; ')}."
+        )
+        late = {s.id: [x.rank for x in ranks] for s, ranks in same}
+        yield Finding(8, text, {"kind": "late rank", "cases": list(late), "ranks": late})
+
+
+def _who(ranks: Sequence[starts.Late]) -> str:
+    return ", ".join(f"rank {x.rank} on {x.host} in {x.times} of {x.iterations} iterations" for x in ranks)
+
+
+def _delay(v: View, s: Summary) -> str:
+    skew, share = s.value("entry_skew"), starts.usual_skew_share(v, s)
+    return f"skew {US.text(skew or 0.0)} us, {100 * (share or 0.0):.0f} % of the time"
+
+
+def _some(told: Sequence[str], between: str = ", ") -> str:
+    more = [f"and {len(told) - _EXAMPLES} more"] if len(told) > _EXAMPLES else []
+    return between.join([*told[:_EXAMPLES], *more])
 
 
 def _said(v: View) -> Iterator[Finding]:
     """What the benchmarks themselves warned of."""
-    told = [(text, r) for r in v.records for text in r.method.get("warnings") or () if isinstance(text, str)]
+    told = [(text, r) for r in v.records for text in own_warnings(r)]
     for (text, fabric), same in grouped(told, lambda t: (t[0], t[1].fabric)).items():
         cases = ", ".join(dict.fromkeys(f"{r.workload or r.benchmark}{_sized(r)}" for _, r in same))
         values = {"kind": "of the benchmark", "cases": [r.id for _, r in same]}
@@ -143,12 +173,15 @@ def _headlines(s: Summary) -> list[str]:
 
 
 def wideness(s: Summary, name: str) -> float | None:
-    """Half the interval, or the whole range over launches, relative to the value."""
+    """Relative to the value: half the interval, or where launches have a range only, how far they lie apart.
+
+    The latter is what the column of that name shows.
+    """
     ends, value = s.ends(name), s.value(name)
     if ends is None or not value:
         return None
-    whole = "range" in basis(s.spread[name].launches)
-    return (ends[1] - ends[0]) / abs(value) / (1 if whole else 2)
+    spread = s.spread[name]
+    return spread.relative if ranged(spread.launches) else (ends[1] - ends[0]) / abs(value) / 2
 
 
 def _wide(v: View) -> Iterator[Finding]:
@@ -161,74 +194,15 @@ def _wide(v: View) -> Iterator[Finding]:
 
 
 def _fluctuating(what: str, found: Sequence[tuple[float, Summary]], of: int) -> str:
-    ranged, one = "range" in what, len(found) == 1
-    sign = "" if ranged else "+-"
+    whole, one = "range" in what, len(found) == 1
+    sign = "" if whole else "+-"
     its, verb = ("its", "fluctuates") if one else ("their", "fluctuate")
-    trait = f"{its} launches differ by more than" if ranged else f"{its} interval is wider than"
-    told = ", ".join(f"{_case(s)} {sign}{100 * w:.0f} %" for w, s in found[:_EXAMPLES])
+    trait = f"{its} launches differ by more than" if whole else f"{its} interval is wider than"
+    told = _some([f"{_case(s)} {sign}{100 * w:.0f} %" for w, s in found])
     beyond = f"{sum(w > UNSTABLE for w, _ in found)} beyond {sign}{100 * UNSTABLE:.0f} %"
-    return (
-        f"{count(len(found), 'case')} of {of} {verb}: {trait} {sign}{100 * FLUCTUATION:.0f} % ({what}; {beyond}): "
-        f"{told}{f', and {len(found) - _EXAMPLES} more' if len(found) > _EXAMPLES else ''}"
-    )
+    trait += f" {sign}{100 * FLUCTUATION:.0f} %"
+    return f"{count(len(found), 'case')} of {of} {verb}: {trait} ({what}; {beyond}): {told}"
 
 
 def _case(s: Summary) -> str:
-    return f"{_kind(s)}{_sized(s)} on {s.fabric}"
-
-
-def _disproved(v: View) -> str:
-    """Numbers that are not shown under their fabric's name, and why."""
-    told = [(r, str(mapping(r.counters).get("detail") or proof_detail(v, r.fabric, r.launch, "disproved")
-                    or "no detail recorded")) for r in v.records
-            if r.status == "ok" and r.proof == "disproved"]  # fmt: skip
-    heading = f"Disproved, so not published: {count(len(told), 'record')}"
-    return heading + "\n" + "\n".join(_merged(told)) if told else ""
-
-
-def _absent(v: View) -> Iterator[str]:
-    for status in NOT_OK:
-        told = [(r, r.reason) for r in v.records if r.status == status]
-        if told:
-            heading = f"{status.capitalize()} ({_MEANS[status]}): {count(len(told), 'record')}"
-            yield heading + "\n" + "\n".join(_merged(told))
-
-
-def _merged(told: Iterable[tuple[Record, str]]) -> Iterator[str]:
-    """One line for the cases that share a setup and a reason: their sizes and launches joined."""
-    groups: dict[tuple[str, ...], list[Record]] = {}
-    for r, reason in told:
-        extra = [p for p in (r.backend, r.algorithm, r.mode, r.dtype) if p]
-        groups.setdefault((f"{_kind(r)} on {r.fabric} ({', '.join(extra)})", reason), []).append(r)
-    for (what, reason), same in groups.items():
-        ordered = sorted({r.nbytes for r in same if r.nbytes is not None})
-        sizes = f", {', '.join(map(size, ordered))}" if ordered else ""
-        launches = runs(r.launch for r in same)
-        yield tables.bullet(f"{what}{sizes}, launch {launches}: {reason}")
-
-
-def _unusable(v: View) -> str:
-    told = [f"{name}: {f['unusable']}" for name, f in v.fabrics.items() if f.get("unusable")]
-    return "Fabrics that cannot be used here\n" + "\n".join(map(tables.bullet, told)) if told else ""
-
-
-def _jobs(v: View) -> str:
-    told = [f"job {job.get('job', '?')} (launch {job.get('launch', '?')}, {job.get('fabric', '?')}): "
-            f"{job.get('status')}: {job.get('reason') or 'no reason recorded'}"
-            for job in v.data.jobs if job.get("status") not in (None, "ok") or job.get("reason")]  # fmt: skip
-    return "Jobs that did not end well\n" + "\n".join(map(tables.bullet, told)) if told else ""
-
-
-def _never(v: View) -> str:
-    """Cases that the plan has and the disk has not: the run ended before them."""
-    seen = {(r.id, r.launch) for r in v.records}
-    left: dict[str, int] = {}
-    for job in mappings(v.data.plan.get("jobs")):
-        for case in job.get("cases") or ():
-            if isinstance(case, str) and (case, job.get("launch")) not in seen:
-                where = f"{case.partition('/')[0]} on {job.get('fabric')}, launch {job.get('launch')}"
-                left[where] = left.get(where, 0) + 1
-    lines = [tables.bullet(f"{where}: {count(n, 'case')}") for where, n in left.items()]
-    total = count(sum(left.values()), "case")
-    heading = f"Planned but never measured, since the run ended before: {total}"
-    return heading + "\n" + "\n".join(lines) if lines else ""
+    return f"{kind(s)}{_sized(s)} on {s.fabric}"

@@ -243,7 +243,7 @@ def test_what_failed_is_listed_with_its_reason(tmp_path: Path) -> None:
     assert "pure recipe: eth10g joins 2 hosts" in told
     assert "job 1 (launch 1, eth2g5): failed: mpiexec exited with 3" in told
     assert "no such case has numbers (1 failed); chapter 8 has the reasons" in _flat(report[3])
-    assert "5 cases: 2 timeout, 1 failed, 1 invalid, 1 skipped" in _flat(report[0])
+    assert "5 cases: 1 invalid, 1 failed, 2 timeout, 1 skipped;" in _flat(report[0])
 
 
 def test_a_rate_above_the_declared_one_is_flagged(tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_an_unfinished_run_tells_what_is_missing(tmp_path: Path) -> None:
     report = _report(f, tmp_path)
     assert "finished no: the run is unfinished" in _flat(report[1])
     assert "WARNING: the run is unfinished" in _flat(report[8])
-    assert "Planned but never measured, since the run ended before: 2 cases - allreduce on shm, launch 1: 2 cases" in (
+    assert "Planned but never measured, since the run ended before: 2 of 5 records - shm, launch 1: allreduce 2 (" in (
         _flat(report[8])
     )
     assert "latency us" in report[3]
