@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from microbench import pacing
 from microbench.case import Case, Invalid
 from microbench.clocks import ClockModel, Timeline, joined, timeline
 from microbench.clocks import why_not as why_no_timeline
 from microbench.engine import CallSpec, Program
-from microbench.stats import LEVEL, Interval, Rule, autocorrelation, relative_half_width, samples_needed, steady_from
+from microbench.stats import LEVEL, Interval, Rule, autocorrelation, relative_half_width, steady_from
 from microbench.sync import Sync, valid
 
 if TYPE_CHECKING:
@@ -29,12 +30,8 @@ if TYPE_CHECKING:
 Times = NDArray[np.int64]
 Headline = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
-_FEWEST = 2
-_MOST_BUDGETS = 20  # so that a plan's few seconds do not become hours
-_WARM_UP_SHARE, _TAIL_SHARE = 0.2, 0.25  # of the budget, at most
-_TAIL_S = 0.1  # the most that a percentile may cost when the median is known
 _WARM_UP_STEP, _LONGEST_WARM_UP = 20, 300
-_TAIL = 0.99
+_AGAIN = 4
 _MOSTLY = 0.5  # of the iterations
 
 
@@ -139,8 +136,8 @@ def measure(
     if starts := sync.calls():
         sync.settle(job.engine.program(*starts).run)
     loop, warmup, steady = _warm_up(job, case, Loop(job, body, sync), headline)
-    planned = int(job.decide(iterations(case, loop.each_ns)))
-    rule = plan_rule(case, planned, loop.each_ns, loop.batched)
+    planned = int(job.decide(pacing.iterations(case, loop.each_ns)))
+    rule = pacing.plan_rule(case, planned, loop.each_ns, loop.batched)
     sampled = _Sampling(headline, loop.batched)
     drift = _Drift(clocks, job)
     reason, lead_in = _sample(job, case, loop, rule, sampled, drift, started)
@@ -160,8 +157,10 @@ def measure(
 
 def _warm_up(job: Job, case: Case, loop: Loop, headline: Headline) -> tuple[Loop, Times, bool]:
     """Run until the durations are steady, or a share of the budget is spent; batch what the timer cannot resolve."""
-    blocks = [loop.block(_FEWEST)]
-    affordable_ns = _WARM_UP_SHARE * 1e9 * case.budget_s
+    blocks = [loop.block(1)]
+    if second := pacing.warm_up_more(case, loop.each_ns):
+        blocks.append(loop.block(second))
+    affordable_ns = pacing.WARM_UP_SHARE * 1e9 * case.budget_s
 
     def room() -> int:
         """How many more iterations warm-up may have."""
@@ -178,10 +177,13 @@ def _warm_up(job: Job, case: Case, loop: Loop, headline: Headline) -> tuple[Loop
         blocks = [loop.block(_WARM_UP_STEP)]
 
     def again() -> Times:
-        blocks.append(loop.block(2 * _FEWEST))
+        blocks.append(loop.block(_AGAIN))
         return blocks[-1].margins
 
-    loop.sync.widen(blocks[-1].margins, again)
+    if loop.each_ns <= affordable_ns:
+        loop.sync.widen(blocks[-1].margins, again)
+    else:
+        loop.sync.widen_unseen(loop.each_ns)
     while True:
         times = np.concatenate([block.durations for block in blocks], axis=1)
         found = steady_from(headline(times.astype(float))) if job.rank == 0 else None
@@ -191,54 +193,32 @@ def _warm_up(job: Job, case: Case, loop: Loop, headline: Headline) -> tuple[Loop
         blocks.append(loop.block(more))
 
 
-def plan_rule(case: Case, planned: int, each_ns: float, batched: int = 1) -> Rule:
-    """When to look, and what is enough: also of samples for the 99th percentile, where a part of the budget gives them.
-
-    A case without a precision is never enough, so its looks need no correction.
-    """
-    tail = samples_needed(_TAIL)
-    cheap = batched == 1 and tail <= planned and tail * each_ns <= 1e9 * min(_TAIL_SHARE * case.budget_s, _TAIL_S)
-    rule = Rule.plan(case.precision, max(case.min_iterations, tail if cheap else 0), planned)
-    return rule if case.precision else replace(rule, level=LEVEL)
-
-
-def iterations(case: Case, each_ns: float) -> int:
-    """As many as fit the budget, at least the case's fewest; of what is far too slow for those, a few."""
-    fit = case.budget_s * 1e9 / max(each_ns, 1.0)
-    planned = max(case.min_iterations, min(case.max_iterations, int(fit)))
-    return min(planned, max(_FEWEST, int(_MOST_BUDGETS * fit)))
-
-
 def _sample(
     job: Job, case: Case, loop: Loop, rule: Rule, sampled: _Sampling, drift: _Drift, started: float
 ) -> tuple[str, list[Times]]:
     """Blocks up to each look; why sampling stopped, and the lead-in of every block, which counts as warm-up."""
-    lead_in, done = [], 0
+    lead_in: list[Times] = []
+    reason, done = "", 0
     drift.look()
-    for look in rule.looks:
+    began = time.monotonic()
+    while not reason:
+        look = next(count for count in rule.looks if count > done)
+        n = pacing.piece(case, loop.each_ns, look - done)
         sampled.models.append(drift.models)
-        lead_in.append(loop.block(1).durations)
-        sampled.blocks.append(loop.block(look - done))
-        done = look
+        if pacing.has_lead_in(case, loop.each_ns):
+            lead_in.append(loop.block(1).durations)
+        sampled.blocks.append(loop.block(n))
+        done += n
         drift.look()
-        reason = ""
         if job.rank == 0:
-            spent_s = time.monotonic() - started
-            reason = stop_reason(case, rule, sampled.series(), done, spent_s)
-        if reason := str(job.decide(reason)):
-            break
+            now = time.monotonic()
+            spent = pacing.Spent(now - started, now - began)
+            if done == look:
+                reason = pacing.stop_reason(case, rule, sampled.series(), done, spent)
+            else:
+                reason = pacing.out_of_time(case, done, spent)
+        reason = str(job.decide(reason))
     return reason, lead_in
-
-
-def stop_reason(case: Case, rule: Rule, series: NDArray[np.float64], done: int, spent_s: float) -> str:
-    """Why to stop at this look: ``precision``, ``time``, ``max_iterations``, or nothing."""
-    if case.precision and rule.enough(series):
-        return "precision"
-    if done < rule.looks[-1]:
-        return "time" if spent_s > 2 * case.budget_s and done >= case.min_iterations else ""
-    if done >= case.max_iterations:
-        return "max_iterations"
-    return "time" if done >= case.min_iterations else "too slow for the fewest iterations"
 
 
 class _Drift:

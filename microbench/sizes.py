@@ -44,10 +44,18 @@ def _range(token: str) -> list[int]:
     first, _, last = token.strip().partition(":")
     low, high = parse_size(first), parse_size(last)
     if low == 0:
-        raise UserError(f"range {token!r} doubles from 0, which goes nowhere: write 0,1:{last}")
+        raise UserError(f"range {token!r} doubles, and 0 doubled stays 0: write {_from_zero(high, last)}")
     if high < low:
         raise UserError(f"range {token!r} is empty: {last} is less than {first}")
     sizes = [low]
     while sizes[-1] * 2 <= high:
         sizes.append(sizes[-1] * 2)
     return sizes
+
+
+def _from_zero(high: int, last: str) -> str:
+    """What a range from 0 may have been meant as, for the smallest types and for those of up to 8 bytes."""
+    if high < 2:
+        return "0" if high == 0 else "0,1"
+    wider = f"0,8:{last}" if high > 8 else "0,8" if high == 8 else ""
+    return f"0,1:{last}" + (f", or {wider} where elements have several bytes" if wider else "")

@@ -30,6 +30,7 @@ _TAG = 54
 _BROADCASTS, _SLACK = 10, 3.0
 _TRIALS, _MOST_DOUBLINGS, _ENOUGH = 40, 8, 0.95
 _LONGEST_SLACK_NS = 20_000_000
+_UNSEEN = 0.01  # of an iteration
 _MOST_WIDENINGS, _MOST_AT_ONCE = 5, 8
 
 Run = Callable[[int], NDArray[np.int64]]
@@ -57,6 +58,9 @@ class Sync(ABC):
 
         Margins are in ns, of shape (ranks, n) on rank 0, how early each rank was with the operation between starts.
         """
+
+    def widen_unseen(self, each_ns: float) -> None:  # noqa: B027 - most have nothing to do
+        """Tune again, all ranks together, by how long an iteration takes: too long for blocks that only show it."""
 
     def before_block(self) -> None:  # noqa: B027 - most have nothing to do
         """Bring what the program reads up to date; called before each block."""
@@ -162,6 +166,10 @@ class RoundTime(Sync):
             wider_ns = min(slack_ns + round(_SLACK * (1 - early_ns)), _MOST_AT_ONCE * slack_ns)
             self._slack_ns[0] = min(wider_ns, _LONGEST_SLACK_NS)
             margins = again()
+
+    def widen_unseen(self, each_ns: float) -> None:
+        """A hundredth of an iteration, where settling found less."""
+        self._slack_ns[0] = max(int(self._slack_ns[0]), min(round(_UNSEEN * each_ns), _LONGEST_SLACK_NS))
 
     @cached_property
     def _broadcast_ns(self) -> float:

@@ -13,6 +13,7 @@ def marks(v: View, s: Summary) -> str:
     named = (("EMULATED", s.emulated or s.fabric in v.emulated), ("unproved", unproved(s)),
              ("DISPROVED", s.proof == "disproved"), ("oversubscribed", s.oversubscribed),
              ("> declared rate", above_declared(v, s)), ("> any memory", bool(impossible(s.metrics, s.hosts))),
+             ("intra-node", s.fabric in v.networks and s.ranks > 1 and len(set(s.hosts)) == 1),
              (f"{s.ranks_per_host} ranks a host", s.ranks_per_host > 1 and len(set(s.hosts)) > 1))  # fmt: skip
     return ", ".join([*(name for name, given in named if given), *_starts(v, s)])
 

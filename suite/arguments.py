@@ -10,6 +10,7 @@ from pathlib import Path
 from reports.units import BYTE_RATES
 
 LONGEST_S = 86400.0
+_LONGEST_H = 99999
 
 
 def count(text: str) -> int:
@@ -32,29 +33,33 @@ def seconds(text: str) -> float:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not 0 < value <= LONGEST_S:
+    if value > LONGEST_S:
+        raise argparse.ArgumentTypeError(f"{text!r} is too long: at most {LONGEST_S:g} s, a day")
+    if not value > 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0, up to a day")
     return value
 
 
 def duration(text: str) -> float:
     """A time in s from ``90s``, ``30m``, ``2h`` or ``1h30m``; a number without a unit could mean any of them."""
-    found = re.fullmatch(r"(?:([0-9]{1,5})h)?(?:([0-9]{1,5})m)?(?:([0-9]{1,5})s)?", text)
-    hours, minutes, whole_s = (int(part or 0) for part in found.groups()) if found else (0, 0, 0)
+    found = re.fullmatch(r"(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?", text)
+    hours, minutes, whole_s = (float(part or 0) for part in found.groups()) if found else (0.0, 0.0, 0.0)
     value = 3600 * hours + 60 * minutes + whole_s
     if not value:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 30m, 2h or 1h30m")
-    return float(value)
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 90s, 30m, 2h or 1h30m (whole numbers)")
+    if value > 3600 * _LONGEST_H:
+        raise argparse.ArgumentTypeError(f"{text!r} is too long: at most {_LONGEST_H}h")
+    return value
 
 
 def share(text: str) -> float:
-    """A part of 1, from 0 on."""
+    """A part of 1: from 0 to below 1."""
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a part from 0 up to 1, such as 0.01")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a part from 0 to below 1, such as 0.01")
     return value
 
 

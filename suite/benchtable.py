@@ -1,13 +1,22 @@
-"""Rows of ``fabricbench bench`` as they come: one line a size, in columns that fit before the last is known."""
+"""Rows of ``fabricbench bench`` as they come: one line a size, in columns that fit before the last is known.
+
+What a row has no room for, and what holds for several of them, follows the last one.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
+from microbench.pacing import TOO_SLOW
 from microbench.record import Metric, Record
-from reports.units import GBIT_PER_S, US, Unit, size
+from reports.units import GBIT_PER_S, PERCENT, US, Unit, size
 from reports.view import impossible
 
 _RATES = ("bandwidth", "busbw")
-_WIDTH = 11
+_WIDTH = 10
+_WIDTHS = (_WIDTH, 6, 10, 18, 21, 19, 9)
+_COUNTS = "n="  # how a note begins that says how many samples there are, and how many it takes
+_DEPENDENT = "(as "
 _IMPOSSIBLE = "  > any memory: time or unit is wrong"
 
 
@@ -17,12 +26,19 @@ def rate_name(record: Record) -> str:
 
 
 def title(record: Record) -> str:
-    """What is measured, and how."""
+    """What is measured, and where."""
     where = f"{record.ranks} {'rank' if record.ranks == 1 else 'ranks'} ({record.placement})"
     level = f"{record.mpi}, thread level {record.thread_level}, {record.dtype or 'no data'}"
     note = " OVERSUBSCRIBED" if record.oversubscribed else ""
     sizes = "" if record.nbytes is None else "; size: bytes of one rank's send buffer"
     return f"# {record.benchmark}: {where}; {level}{sizes}{note}"
+
+
+def method(record: Record) -> str:
+    """How it is measured, of a record that has a result, and what its intervals hold for."""
+    alone = "; one rank alone: nothing crosses a link" if record.ranks == 1 else ""
+    start = f"sync: {record.method['sync']}; " if record.method.get("sync") else ""
+    return f"# {start}interval: 95 % within this launch, others may differ by more{alone}"
 
 
 def columns(record: Record, byte_rate: Unit) -> str:
@@ -51,18 +67,89 @@ def row(record: Record, byte_rate: Unit) -> str:
     return _line(cells) + (_IMPOSSIBLE if impossible(record.metrics, record.hosts) else "")
 
 
+def notes(records: Sequence[Record]) -> list[str]:
+    """What is to be read beside the rows: each reason once, with the sizes that it holds for."""
+    told = [record for record in records if record.status == "ok"]
+    return [f"# {line}" for line in (*_began(told), *_each_once(told), *_legend(told))]
+
+
 def _line(cells: list[str]) -> str:
-    widths = [_WIDTH, 7, _WIDTH, 20, _WIDTH, 19, 9]
-    return " ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=False))
+    return " ".join(f"{cell:>{width}}" for cell, width in zip(cells, _WIDTHS, strict=False))
 
 
 def _text(metric: Metric | None, unit: Unit) -> str:
     if metric is None:
         return "-"
-    return "n/a" if metric.value is None else unit.text(metric.value)
+    if metric.value is None:
+        return metric.note if metric.note.startswith(_COUNTS) else "n/a"
+    return unit.text(metric.value)
 
 
 def _interval(metric: Metric, unit: Unit) -> str:
     if metric.low is None or metric.high is None:
         return metric.note or "n/a"
     return f"[{unit.text(metric.low)}, {unit.text(metric.high)}]"
+
+
+def _began(told: Sequence[Record]) -> Iterator[str]:
+    """How many iterations began in time, where ranks start at a time that they agreed on."""
+    shares = [(float(record.method.get("valid_fraction", 1.0)), record) for record in told if not _kept_late(record)]
+    least, record = min(shares, key=lambda entry: entry[0], default=(1.0, None))
+    if record is None or PERCENT.text(least) == PERCENT.text(1.0):
+        return
+    most = max(share for share, _ in shares)
+    where = "" if len(shares) == 1 else f" ({size(record.nbytes)}) to {PERCENT.text(most)}"
+    yield f"{PERCENT.text(least)}{where} % of iterations began in time on every rank; n leaves out the others"
+
+
+def _kept_late(record: Record) -> bool:
+    """Whether all iterations count because most began late; a warning of its own says so."""
+    return record.method.get("valid_fraction", 1.0) < 1 and record.metrics["time"].n == record.method.get("iterations")
+
+
+def _reasons(record: Record) -> Iterator[tuple[int, str]]:
+    """What a record says beside its numbers: why one is missing, and what was not as it should be; by kind."""
+    named = {"p99": record.metrics.get("time_p99"), rate_name(record): record.metrics.get(rate_name(record))}
+    for kind, (name, metric) in enumerate(named.items()):
+        if metric is not None and metric.value is None and not metric.note.startswith(_COUNTS):
+            yield kind, f"{name} n/a ({metric.note})"
+    if record.method.get("stop_reason") == TOO_SLOW:
+        yield len(named), TOO_SLOW
+    yield from ((len(named) + 1, warning) for warning in record.method.get("warnings", ()))
+
+
+def _each_once(told: Sequence[Record]) -> Iterator[str]:
+    places: dict[tuple[int, str], list[int]] = {}
+    for place, record in enumerate(told):
+        for entry in _reasons(record):
+            places.setdefault(entry, []).append(place)
+    for (_, reason), found in sorted(places.items(), key=lambda found: found[0][0]):
+        where = _sizes(found, told)
+        yield f"{where}: {reason}" if where else reason
+
+
+def _sizes(places: Sequence[int], told: Sequence[Record]) -> str:
+    """The sizes of some rows, neighbours joined: ``8 B to 1 KiB, 1 MiB``; nothing where there are no sizes."""
+    if told[0].nbytes is None:
+        return ""
+    if 1 < len(places) == len(told):
+        return "all sizes"
+    spans: list[list[int]] = []
+    for place in places:
+        if spans and spans[-1][-1] == place - 1:
+            spans[-1].append(place)
+        else:
+            spans.append([place])
+    return ", ".join(" to ".join(size(told[end].nbytes) for end in dict.fromkeys((s[0], s[-1]))) for s in spans)
+
+
+def _legend(told: Sequence[Record]) -> Iterator[str]:
+    """What counts of samples mean, where they stand in the place of a number."""
+    metrics = [record.metrics.get(name) for record in told for name in ("time", "time_p99")]
+    shown = [m.note for m in metrics if m is not None and m.low is None and m.note.startswith(_COUNTS)]
+    if shown:
+        yield "n=A < C: it takes C samples, and there are A" + (
+            "; (as B): they depend on their neighbours, and tell no more than B would"
+            if any(_DEPENDENT in note for note in shown)
+            else ""
+        )

@@ -42,8 +42,9 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         "--iterations", type=arguments.count, default=1000, metavar="N", help="at most so many (default 1000)"
     )
     parser.add_argument(
-        "--seconds", type=arguments.seconds, default=0.5, metavar="X", help="about so long a size (default 0.5)"
-    )
+        "--seconds", type=arguments.seconds, default=0.5, metavar="X",
+        help="sample about so long a size (default 0.5); 10 slow iterations may take ten times that, or they are fewer",
+    )  # fmt: skip
     parser.add_argument(
         "--precision", type=arguments.share, metavar="P",
         help="stop when the median's interval is within so much of it; 0: never early (default: the benchmark's)",
@@ -127,7 +128,7 @@ def _measure(MPI: ModuleType, cases: Sequence[Case], table: registry.Registry, a
 
 def _rows(job: Job, cases: Sequence[Case], table: registry.Registry, args: argparse.Namespace) -> int:
     level, proof = mpi.provided_level(job.engine.MPI), Proof("unknown", "no probe in a job of your own")
-    statuses = set()
+    records: list[Record] = []
     sizes = ",".join(str(case.nbytes) for case in cases if case.nbytes is not None) or "none"
     wanted = {
         "sizes": sizes,
@@ -137,24 +138,27 @@ def _rows(job: Job, cases: Sequence[Case], table: registry.Registry, args: argpa
         "precision": cases[0].precision,
     }
     job.agree(args.name, **wanted, seconds=args.seconds, pages=args.pages)
-    for number, case in enumerate(replace(case, ranks=job.size) for case in cases):
+    for case in (replace(case, ranks=job.size) for case in cases):
         outcome = session.run_case(job, case, table)
         if job.rank == 0:
             record = session.compose(job, case, outcome, proof, level)
-            first_told = record.status == "ok" and "ok" not in statuses
-            statuses.add(record.status)
-            _print(record, number == 0, first_told, None if args.json else BYTE_RATES[args.units])
+            _print(record, records, None if args.json else BYTE_RATES[args.units])
+            records.append(record)
+    for line in () if args.json else benchtable.notes(records):
+        print(line)
+    statuses = {record.status for record in records}
     return int(job.decide(0 if "ok" in statuses and "invalid" not in statuses else CannotRun.exit_code))
 
 
-def _print(record: Record, first: bool, first_told: bool, byte_rate: Unit | None) -> None:
+def _print(record: Record, before: Sequence[Record], byte_rate: Unit | None) -> None:
     """A line of JSON, or without it a row, under a title and, before the first that has a result, the headings."""
     if byte_rate is None:
         print(record.to_json())
     else:
-        if first:
+        if not before:
             print(benchtable.title(record))
-        if first_told:
+        if record.status == "ok" and not any(other.status == "ok" for other in before):
+            print(benchtable.method(record))
             print(benchtable.columns(record, byte_rate))
         print(benchtable.row(record, byte_rate))
     sys.stdout.flush()

@@ -26,7 +26,7 @@ from microbench.buffers import PAGE_POLICIES
 from reports.render import render
 from suite import arguments, budget, launch, leftovers, neighbours, sites
 from suite.placement import HERE, Target
-from suite.plan import Plan, estimate_job_s, make_plan
+from suite.plan import Plan, estimate_job_s, make_plan, why_nothing
 from suite.planfile import PlanFile, read_plan, read_tier
 from suite.run import Run
 from suite.store import RunFolder, holds_run
@@ -127,7 +127,7 @@ def run(args: argparse.Namespace) -> int:
             return _dry(args, file, fabrics, target)
         plan = _plan(args, file, fabrics, target)
         if not plan.jobs:
-            raise CannotRun(f"plan {plan.name} has nothing that can be measured here: see --dry-run")
+            raise CannotRun(why_nothing(plan, file, fabrics, args.fabric or ()))
         folder_path = args.output or _new_folder()
         with RunFolder(folder_path, args.resume) as folder:
             job = Run(folder, plan, fabrics, launcher, library, modules, lab, args.pages, args.seed, others)
@@ -155,6 +155,8 @@ def _dry(args: argparse.Namespace, file: PlanFile, fabrics: Sequence[Fabric], ta
     """Say what a run would do."""
     planned = _plan(args, file, fabrics, target)
     print(_outline(planned, fabrics))
+    if not planned.jobs:
+        _tell(why_nothing(planned, file, fabrics, args.fabric or ()))
     return 0 if planned.jobs else CannotRun.exit_code
 
 
@@ -196,7 +198,9 @@ def _execute(job: Run, folder: RunFolder, units: str) -> int:
         code = job.execute()
     except KeyboardInterrupt:
         folder.write_report(render(folder.directory, "text", units))
-        raise KeyboardInterrupt(f"interrupted: what was measured is in {folder.directory}, with its report") from None
+        raise KeyboardInterrupt(
+            f"interrupted: what was measured is in {folder.directory}, with its report; --resume goes on with it"
+        ) from None
     except OSError as error:
         raise CannotRun(
             f"the run in {folder.directory} ended: cannot write: {error.strerror}; what was stored is kept"

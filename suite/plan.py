@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from fabrics.errors import UserError
 from fabrics.model import Fabric
+from microbench import pacing
 from microbench.case import Case
 from microbench.record import Status
 from suite.placement import HERE, Target, flavour, flavoured, kind_of, place, why_not
@@ -16,6 +18,7 @@ from training.workload import Workload
 
 _MPI_START_S, _TORCH_START_S, _PROBE_S = 1.5, 6.0, 1.5
 _ASSUMED_BYTES_PER_S = 1e9
+_DATA_S_PER_BYTE = 4e-9  # to get buffers, write them, and check them twice: a rank on a core of its own
 _DEADLINE_S = 30.0
 
 
@@ -83,7 +86,8 @@ def make_plan(
 ) -> Plan:
     """Jobs for every section on every usable fabric; each launch is a fresh set of jobs, in an order of its own.
 
-    Cases of one fabric, rank count and kind share a job. ``cpus`` are the processors of this machine.
+    Cases of one fabric, rank count and kind share a job. ``cpus`` are the processors of this machine. UserError where
+    a case stands in the plan twice: only one of its definitions could hold.
     """
     usable = [fabric for fabric in fabrics if fabric.usable]
     groups: dict[tuple[str, int, str], list[Case]] = {}
@@ -97,7 +101,7 @@ def make_plan(
                 status, reason = why_not(plain, fabric, len(cpus), target)
                 case = plain if status == "skipped" else flavoured(plain, fabric, cpus, target)
                 if case.id in planned:
-                    continue
+                    raise UserError(f"plan {file.name}: {case.id} stands in it twice: leave one of them out")
                 planned.add(case.id)
                 if status != "ok":
                     skips.append(Skip(case, fabric, status, reason))
@@ -115,6 +119,23 @@ def make_plan(
             inner = cases if launch == 1 else rng.sample(cases, len(cases))
             jobs.append(JobPlan(len(jobs) + 1, launch, by_name[name], hosts, roles, where, tuple(inner)))
     return Plan(file.name, file.launches, tuple(jobs), tuple(skips))
+
+
+def why_nothing(plan: Plan, file: PlanFile, fabrics: Sequence[Fabric], asked: Sequence[str] = ()) -> str:
+    """Why a plan without jobs has none, in a line: every case is skipped, or no section is for a fabric that is left.
+
+    ``fabrics`` are all there are, ``asked`` the names that the user kept to; empty: all.
+    """
+    if plan.skips:
+        first = plan.skips[0]
+        return f"plan {plan.name} has nothing that can be measured here: {first.case.id}: {first.reason}; see --dry-run"
+    named = list(dict.fromkeys(name for section in file.sections for name in section.fabrics))
+    left_out = [name for name in named if asked and name not in asked]
+    if left_out:
+        only = f"plan {plan.name} is for {', '.join(named)} alone"
+        return f"{only}, and --fabric asks for {', '.join(asked)}: ask for {left_out[0]}, or leave out --fabric"
+    unusable = [f"{fabric.name}: {fabric.unusable}" for fabric in fabrics if fabric.name in named]
+    return f"plan {plan.name} has nothing that can be measured here: {'; '.join(unusable)}"
 
 
 def section_cases(section: Section, fabric: Fabric) -> Iterable[Case]:
@@ -149,11 +170,12 @@ def with_deadline(case: Case, fabric: Fabric, deadline_s: float | None = None) -
 
 
 def estimate_s(case: Case, fabric: Fabric) -> float:
-    """About how long a case takes: its budget, or its fewest iterations at the fabric's rate."""
+    """About how long a case takes at most: its budget, or what the fabric's rate makes of its fewest iterations."""
     rate = (fabric.rate_bits_per_s or 8 * _ASSUMED_BYTES_PER_S) / 8
     messages = 64 if case.benchmark in ("bandwidth", "bibw") else 2
     per_iteration_s = (case.nbytes or 0) * messages / rate
-    return max(case.budget_s, (case.min_iterations + 3) * per_iteration_s) * 1.15 + 0.05
+    data_s = _DATA_S_PER_BYTE * (case.nbytes or 0)
+    return (pacing.at_most_s(case, per_iteration_s) + data_s) * 1.15 + 0.05
 
 
 def estimate_job_s(job: JobPlan) -> float:

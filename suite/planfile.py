@@ -121,6 +121,7 @@ def _section(plan: str, benchmark: str, values: dict[str, Any], registry: Regist
         raise UserError(f"{where}: min_iterations {section.min_iterations} is above {section.max_iterations}, the most")
     _check_ranks(plan, section, known)
     _check_types(where, section)
+    _check_deadline(where, section)
     return section
 
 
@@ -150,6 +151,16 @@ def _check_types(where: str, section: Section) -> None:
                 elements(nbytes, dtype(name))
             except UserError as error:
                 raise UserError(f"{where}: {error}") from None
+
+
+def _check_deadline(where: str, section: Section) -> None:
+    """A case is not given up while its budget lasts, be that the section's or a model's own."""
+    budgets = [float(model.get("budget_s", section.budget_s)) for model in section.models] or [section.budget_s]
+    if section.deadline_s is not None and section.deadline_s < max(budgets):
+        raise UserError(
+            f"{where}: deadline_s = {section.deadline_s:g} is below budget_s = {max(budgets):g}:"
+            " a case would be given up while it measures"
+        )
 
 
 def _check_ranks(plan: str, section: Section, known: Benchmark) -> None:
@@ -185,9 +196,10 @@ def _share(value: Any) -> float:
 
 
 def _sync(value: Any) -> str:
+    """Empty for ``auto``, which is what a section has that does not say."""
     if value not in sync.NAMES:
         raise ValueError(value)
-    return str(value)
+    return "" if value == sync.NAMES[0] else str(value)
 
 
 def _name(value: Any) -> str:
@@ -213,10 +225,10 @@ _READERS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "ranks": (lambda value: _some(value, _whole), "a list of whole numbers such as [2, 3]"),
     "fabrics": (lambda value: _some(value, _name), 'a list such as ["shm"]'),
     "models": (lambda value: _some(value, _model), 'a list such as [{ model = "resnet50", batch = 16 }]'),
-    "budget_s": (_seconds, f"seconds, {_BRIEFEST_S:g} to {LONGEST_S:g}"),
-    "deadline_s": (_seconds, f"seconds, {_BRIEFEST_S:g} to {LONGEST_S:g}"),
+    "budget_s": (_seconds, f"seconds, from {_BRIEFEST_S:g} to {LONGEST_S:g} (a day)"),
+    "deadline_s": (_seconds, f"seconds, from {_BRIEFEST_S:g} to {LONGEST_S:g} (a day)"),
     "min_iterations": (_whole, "a whole number from 1 on"),
     "max_iterations": (_whole, "a whole number from 1 on"),
-    "precision": (_share, "a half width from 0 (never stop early) up to 1, such as 0.01"),
-    "sync": (_sync, f"one of {', '.join(sync.NAMES)}"),
+    "precision": (_share, "a half width from 0 (never stop early) to below 1, such as 0.01"),
+    "sync": (_sync, f"one of {', '.join(sync.NAMES)}; for several ways write a [[section]] for each"),
 }

@@ -19,26 +19,38 @@ class Progress:
         self._start = time.monotonic()
         self._last = 0.0
         self._shown = ""
+        self._what = ""
 
     def begin(self, what: str) -> None:
         """``what`` is being measured now."""
-        self._show(what)
+        self._what = what
+        self._show()
 
     def advance(self, cases: int = 1) -> None:
-        """So many cases are done."""
+        """So many cases are done, with a number or without."""
         self._done += cases
+        if self._shown:
+            self._show()
 
     def say(self, text: str) -> None:
         """A line of its own, for what the user must see."""
+        live = bool(self._shown)
         self._wipe()
         print(text, file=self._stream, flush=True)
+        if live:
+            self._show()
 
     def close(self) -> None:
-        """Leave the terminal clean."""
+        """Leave the terminal clean; elsewhere, where the last line told of less, tell how much was done in the end."""
         self._wipe()
+        if (self._last or self._done) and not self._live:
+            print(f"{self._count()}, {time.monotonic() - self._start:.0f} s", file=self._stream, flush=True)
 
-    def _show(self, what: str) -> None:
-        took = time.monotonic() - self._start
+    def _count(self) -> str:
+        return f"{self._done}/{self._total} cases"
+
+    def _show(self) -> None:
+        what, took = self._what, time.monotonic() - self._start
         if self._live:
             filled = _WIDTH * self._done // max(1, self._total)
             bar = "#" * filled + "-" * (_WIDTH - filled)
@@ -48,7 +60,7 @@ class Progress:
             self._stream.flush()
         elif took - self._last >= _PLAIN_EVERY_S or not self._last:
             self._last = took or 1e-9
-            print(f"{self._done}/{self._total} cases, {took:.0f} s: {what}", file=self._stream, flush=True)
+            print(f"{self._count()}, {took:.0f} s: {what}", file=self._stream, flush=True)
 
     def _wipe(self) -> None:
         if self._shown:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
+from collections.abc import Sequence
 from types import ModuleType
 
 from fabrics.errors import CannotRun, UserError
@@ -18,17 +20,28 @@ Fault = UserError | CannotRun
 def agree(MPI: ModuleType, fault: Fault | None = None) -> None:  # noqa: N803 - the module's own name
     """Raise on every rank the fault of the lowest rank that has one; it names the rank where others have none like it.
 
-    Called once by every rank of COMM_WORLD when MPI has started.
+    Ranks whose thread levels differ are a fault of all. Called once by every rank of COMM_WORLD when MPI has started.
     """
     told = None if fault is None else (fault.exit_code, str(fault))
-    rows: list[tuple[int, str] | None] = MPI.COMM_WORLD.allgather(told)
-    faults = [(rank, row) for rank, row in enumerate(rows) if row is not None]
+    rows: list[tuple[tuple[int, str] | None, str]] = MPI.COMM_WORLD.allgather((told, mpi.provided_level(MPI)))
+    faults = [(rank, told) for rank, (told, _) in enumerate(rows) if told is not None]
     if not faults:
+        _check_levels([level for _, level in rows])
         return
     rank, (code, text) = faults[0]
-    if len(set(rows)) > 1:
+    if len({told for told, _ in rows}) > 1:
         text = f"rank {rank}: {text}"
     raise UserError(text) if code == UserError.exit_code else CannotRun(text)
+
+
+def _check_levels(levels: Sequence[str]) -> None:
+    """Raise UserError where MPI runs at another thread level on some rank: no number would be of either."""
+    other = next((rank for rank, level in enumerate(levels) if level != levels[0]), None)
+    if other is not None:
+        raise UserError(
+            f"ranks have different thread levels: rank 0 {levels[0]}, rank {other} {levels[other]};"
+            " give all of them the same --thread-level"
+        )
 
 
 def known(fault: Fault) -> Fault:
@@ -40,10 +53,20 @@ def known(fault: Fault) -> Fault:
     if mpi.launched_size() == 1 or _started():
         return fault
     try:
-        agree(mpi.start(), fault)
+        agree(mpi.start(asked_level(sys.argv[1:])), fault)
     except (UserError, CannotRun) as error:
         return fault if not _started() else error
     return fault
+
+
+def asked_level(arguments: Sequence[str]) -> str:
+    """The thread level that a command line asks for, be the rest of it as wrong as it may; the usual one if none."""
+    parser = argparse.ArgumentParser(add_help=False, exit_on_error=False)
+    parser.add_argument("--thread-level", choices=mpi.THREAD_LEVELS, default=mpi.THREAD_LEVELS[0])
+    try:
+        return str(parser.parse_known_args(arguments)[0].thread_level)
+    except argparse.ArgumentError:
+        return mpi.THREAD_LEVELS[0]
 
 
 def _started() -> bool:

@@ -9,6 +9,7 @@ from microbench.registry import Benchmark
 
 PLANTED_S = 0.05  # by which a first call is slower, or a rank later
 SIZES = (256, 1024, 4096, 16384)  # of a sweep
+RANGE, BROKEN_FROM = tuple(range(196608, 204801, 1024)), 200704  # sizes, and those of them whose sum is wrong
 LONELY = "planted: size -8 B is less than 0"
 ALIKE = "planted: nobody can do this"
 

@@ -162,7 +162,7 @@ def test_nothing_to_send_has_a_time_and_no_rate(name: str, columns: int) -> None
     """A count of 0 that one call refuses and another takes: it is timed, and as printed its rates are n/a."""
     done = bench(2, name, "--sizes", "0,8")
     assert done.code == 0, done.err
-    empty, full = (line.split() for line in done.out.splitlines()[2:])
+    empty, full = (line.split() for line in done.out.splitlines() if not line.startswith("#"))
     assert empty[:2] == ["0", "B"] and float(empty[3]) > 0
     if columns:
         assert empty[-columns:] == ["n/a"] * columns

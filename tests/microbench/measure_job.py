@@ -16,13 +16,13 @@ from microbench.engine import CallSpec
 from microbench.measure import measure
 from microbench.outcome import outcome, skew_metrics, time_metrics
 from microbench.registry import Registry
-from microbench.sync import Barrier, RoundTime, Sync
+from microbench.sync import Barrier, RoundTime, Sync, choose
 from suite import session
 
 JOB = session.open_job(mpi.start("single"), Fabric("here", "shm", ()))
 LAST = JOB.size - 1
 CASE = Case("planted", "here", ranks=JOB.size, min_iterations=10, max_iterations=400, precision=0.2, budget_s=2.0)
-LONG, LATE_NS = 20_000, 2_000_000
+LONG, LATE_NS, SLOW_NS = 20_000, 2_000_000, 1_200_000_000
 
 
 class Never(RoundTime):
@@ -131,6 +131,7 @@ def main() -> None:
         "late": told(timed, [("work", LONG)], Late(JOB)),
         "round-time": told(CASE, [("work", LONG)], RoundTime(JOB, JOB.clocks)) if JOB.size == 2 else {},
         "never": told(timed, [("work", LONG)], Never(JOB, JOB.clocks)),
+        "slow": told(replace(CASE, budget_s=0.05), [("nap", SLOW_NS)], choose(JOB)),
         "backwards": backwards(),
         "disagreement": disagreement(),
         "large": large_counts(),

@@ -36,3 +36,26 @@ def test_bad_ranges_are_named(text: str, token: str) -> None:
     with pytest.raises(UserError) as caught:
         parse_sizes(text)
     assert token in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("0:64", ("0,1:64", "0,8:64")),
+        ("0:12K", ("0,1:12K", "0,8:12K")),
+        ("0:8", ("0,1:8", "0,8")),
+        ("0:4", ("0,1:4",)),
+        ("0:1", ("0,1",)),
+        ("0:0", ("0",)),
+    ],
+)
+def test_a_range_from_nothing_is_told_what_to_write_that_can_be_read(text: str, advice: tuple[str, ...]) -> None:
+    """Advice that was an error itself: sizes from 1 on are no whole number of most types."""
+    with pytest.raises(UserError) as caught:
+        parse_sizes(text)
+    said = str(caught.value).partition("write ")[2].removesuffix(" where elements have several bytes")
+    assert tuple(said.split(", or ")) == advice
+    for written in advice:
+        assert parse_sizes(written)[0] == 0
+    if len(advice) > 1:
+        assert all(size % 8 == 0 for size in parse_sizes(advice[1]))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from microbench.dtypes import DTYPES
-from suite import leftovers
+from suite import launch, leftovers
 from tests import jobs
 
 FEW = ("--seconds", "0.02", "--iterations", "20")
@@ -68,8 +70,47 @@ def test_only_rank_0_prints_a_table() -> None:
     assert done.code == 0, done.err
     lines = done.out.splitlines()
     assert lines[0].startswith("# allreduce: 4 ranks")
-    assert len(lines) == 2 + 4
+    assert lines[1].startswith("# sync: ") and lines[2].split()[1] == "size"
+    assert [line.split()[0] for line in lines[3:7]] == ["8", "16", "32", "64"]
+    assert all(line.startswith("# ") for line in lines[7:])
     assert done.err == ""
+
+
+@pytest.mark.parametrize("level", ["funneled", "multiple"])
+@pytest.mark.parametrize("first", [True, False])
+def test_thread_levels_that_differ_are_one_line_that_names_both(level: str, first: bool) -> None:
+    """MPI starts with them, and in a later collective one rank's library ends the job with a stack of its own."""
+    name, odd = ("allreduce", "--sizes", "8", *FEW), ("--thread-level", level)
+    done = differing(name + odd if first else name, name if first else name + odd)
+    ranks = (level, "single") if first else ("single", level)
+    said = f"ranks have different thread levels: rank 0 {ranks[0]}, rank 1 {ranks[1]}"
+    told = f"fabricbench: {said}; give all of them the same --thread-level"
+    assert (done.code, done.out, done.err.splitlines()) == (2, "", [told])
+
+
+def test_a_mistake_is_told_at_the_thread_level_that_was_asked_for() -> None:
+    """The rank that finds it starts MPI only to tell, and must not do so in another way than the others."""
+    name, level = ("allreduce", *FEW), ("--thread-level", "multiple")
+    done = differing((*name, "--sizes", "8", *level), (*name, "--sizes", "x", *level))
+    assert (done.code, done.out) == (2, "")
+    (told,) = done.err.splitlines()
+    assert told.startswith("fabricbench: rank 1: malformed size 'x'")
+
+
+def differing(*each: Sequence[str]) -> jobs.Done:
+    """A job whose ranks have command lines of their own."""
+    command = [launch.find_launcher().path]
+    for arguments in each:
+        command += [*([":"] if len(command) > 1 else []), "-n", "1", sys.executable, "-m", "suite.cli", "bench"]
+        command += arguments
+    return jobs.run(command)
+
+
+def test_a_collective_of_one_rank_says_that_nothing_is_sent() -> None:
+    done = bench(1, "allreduce", "--sizes", "8,1K")
+    assert done.code == 0, done.err
+    assert "one rank alone: nothing crosses a link" in done.out.splitlines()[1]
+    assert "# all sizes: busbw n/a (one rank: nothing crosses a link)" in done.out.splitlines()
 
 
 def test_the_wrong_number_of_ranks_is_told_once() -> None:

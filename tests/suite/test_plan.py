@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
+from fabrics.errors import UserError
 from fabrics.model import Fabric
 from microbench import registry
 from microbench.case import Case
 from suite.placement import dpus, place
-from suite.plan import Plan, estimate_s, make_plan, spec
+from suite.plan import Plan, estimate_s, make_plan, spec, why_nothing
 from suite.planfile import parse
 from tests import jobs
 
@@ -82,9 +84,48 @@ def test_far_more_ranks_than_cores_are_skipped() -> None:
     assert [s.reason for s in made.skips] == ["17 ranks on 2 cores say nothing"]
 
 
-def test_a_case_that_stands_twice_is_planned_once() -> None:
-    (job,) = plan("[[barrier]]\n[[barrier]]\nbudget_s = 2", SHM).jobs
-    assert [case.budget_s for case in job.cases] == [0.5]
+@pytest.mark.parametrize(
+    ("text", "twice"),
+    [
+        ("[[barrier]]\n[[barrier]]\nbudget_s = 2", "barrier/shm/pure/mpi/library/2r"),
+        ("[barrier]\nranks = [2, 3, 2]", "barrier/shm/pure/mpi/library/2r"),
+        ("[[barrier]]\nranks = [17]\n[[barrier]]\nranks = [3, 17]", "barrier/shm/pure/mpi/library/17r"),
+        ("[[barrier]]\n[[barrier]]\nsync = 'auto'", "barrier/shm/pure/mpi/library/2r"),
+        ("[[latency]]\nsizes = '8:64'\n[[latency]]\nsizes = '64:1K'", "latency/shm/pure/mpi/library/int8/64B/2r"),
+    ],
+)
+def test_a_case_that_stands_twice_is_refused_by_name(text: str, twice: str) -> None:
+    """Of two definitions one was taken in silence."""
+    with pytest.raises(UserError, match=f"^plan x: {re.escape(twice)} stands in it twice: leave one of them out$"):
+        plan(text, SHM)
+
+
+def test_sections_of_other_fabrics_and_other_starts_are_others() -> None:
+    text = "[[barrier]]\nfabrics = ['shm']\n[[barrier]]\nfabrics = ['eth10g']\nbudget_s = 2"
+    assert {j.fabric.name: [c.budget_s for c in j.cases] for j in plan(text, SHM, LAB).jobs} == {
+        "shm": [0.5], "eth10g": [2.0],
+    }  # fmt: skip
+    (job,) = plan("[[barrier]]\n[[barrier]]\nsync = 'dissemination'", SHM).jobs
+    assert [case.mode for case in job.cases] == ["", "dissemination sync"]
+
+
+@pytest.mark.parametrize(
+    ("text", "fabrics", "asked", "said"),
+    [
+        ("[barrier]\nfabrics = ['eth10g']", (SHM,), ["shm"],
+         "plan x is for eth10g alone, and --fabric asks for shm: ask for eth10g, or leave out --fabric"),
+        ("[barrier]\nfabrics = ['eth2g5']", (SHM, BROKEN), [],
+         "plan x has nothing that can be measured here: eth2g5: not root"),
+        ("[barrier]\nranks = [17]", (SHM,), [],
+         "plan x has nothing that can be measured here: barrier/shm/pure/mpi/library/17r:"
+         " 17 ranks on 2 cores say nothing; see --dry-run"),
+    ],
+)  # fmt: skip
+def test_why_a_plan_has_nothing(text: str, fabrics: tuple[Fabric, ...], asked: list[str], said: str) -> None:
+    file = parse(text, "x", registry.load())
+    made = make_plan(file, [fabric for fabric in fabrics if not asked or fabric.name in asked], (0, 1))
+    assert not made.jobs
+    assert why_nothing(made, file, fabrics, asked) == said
 
 
 def test_unusable_fabrics_are_not_planned() -> None:
@@ -117,6 +158,14 @@ def test_estimates_grow_with_size_and_slowness() -> None:
     slow = Fabric("slow", "tcp", ("a", "b"), rate_bits_per_s=1e9)
     assert estimate_s(small, LAB) < estimate_s(large, LAB) < estimate_s(large, slow)
     assert large.deadline_s == 60.0
+
+
+def test_what_is_too_slow_for_its_fewest_iterations_is_estimated_by_those_it_gets() -> None:
+    """A window that takes a minute: its fewest iterations would be ten, it gets one, beside check and warm-up."""
+    slow = Fabric("slow", "tcp", ("a", "b"), rate_bits_per_s=1e9)
+    huge = Case("bandwidth", "x", nbytes=120 << 20, budget_s=0.5, min_iterations=10)
+    each_s = 64 * (120 << 20) * 8 / 1e9
+    assert 3 * each_s < estimate_s(huge, slow) < 4 * each_s
 
 
 def test_deadlines_are_beyond_estimates() -> None:

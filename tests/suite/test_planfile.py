@@ -45,7 +45,7 @@ def test_a_benchmark_may_have_several_sections(table: Registry) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[latncy]\nsizes = '8'", "unknown benchmark 'latncy': one of allreduce"),
+        ("[latncy]\nsizes = '8'", "unknown benchmark 'latncy': one of allgather"),
         ("[latency]\nsize = '8'", "[latency] has no 'size': allowed are sizes"),
         ("[latency]", "[latency] needs sizes"),
         ("[latency]\nsizes = '8,12junk'", "'12junk'"),
@@ -70,6 +70,23 @@ def test_a_benchmark_may_have_several_sections(table: Registry) -> None:
         ("[barrier]\ndtypes = ['int8']", "[barrier] has no 'dtypes'"),
         ("sizes = '8'\n[latency]", "at its top there is no 'sizes'"),
         ("budget_s = nan\n[barrier]", "plan x: budget_s = nan: budget_s takes seconds"),
+        ("budget_s = 1e6\n[barrier]", "budget_s takes seconds, from 0.001 to 86400 (a day)"),
+        (
+            "[barrier]\nprecision = 1",
+            "precision = 1: precision takes a half width from 0 (never stop early) to below 1",
+        ),
+        (
+            "[barrier]\nsync = ['barrier']",
+            "sync = ['barrier']: sync takes one of auto, barrier, dissemination, round-t",
+        ),
+        ("[barrier]\nsync = ['barrier']", "for several ways write a [[section]] for each"),
+        ("[latency]\nsizes = '0:8'", "write 0,1:8"),
+        ("[barrier]\ndeadline_s = 0.4", "[barrier]: deadline_s = 0.4 is below budget_s = 0.5"),
+        ("deadline_s = 3\nbudget_s = 4\n[barrier]", "[barrier]: deadline_s = 3 is below budget_s = 4"),
+        (
+            "deadline_s = 3\n[train]\nmodels = [{model = 'resnet20', budget_s = 4}]",
+            "deadline_s = 3 is below budget_s = 4",
+        ),
         ("launches = 1000000\n[barrier]", "launches takes a whole number from 1 to 1000"),
         ("[train]\nmodels = [{model = 'resnet20', budget_s = nan}]", "budget_s = nan: budget_s takes seconds"),
         ("[train]\nmodels = [{model = 'vgg'}]", "plan x: [train]: train: unknown model 'vgg': one of resnet18"),
@@ -94,3 +111,17 @@ def test_mistakes_are_named(text: str, said: str, table: Registry) -> None:
 def test_a_missing_plan_is_named(table: Registry, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"cannot read plan .*nope\.toml: No such file"):
         read_plan(tmp_path / "nope.toml", table)
+
+
+def test_a_deadline_may_be_as_long_as_the_budget_that_holds(table: Registry) -> None:
+    """The top's budget is not a section's own, and a section's is not that of its models."""
+    text = (
+        "deadline_s = 3\nbudget_s = 9\n[barrier]\nbudget_s = 3\n[train]\nmodels = [{model = 'resnet20', budget_s = 1}]"
+    )
+    assert [section.deadline_s for section in parse(text, "x", table).sections] == [3, 3]
+
+
+def test_the_usual_way_to_start_is_no_way_of_its_own(table: Registry) -> None:
+    """``auto`` written and ``auto`` left out were two cases of one thing."""
+    first, second = parse("[[barrier]]\nsync = 'auto'\n[[barrier]]\nranks = [3]", "x", table).sections
+    assert first.sync == second.sync == ""

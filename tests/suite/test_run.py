@@ -192,7 +192,7 @@ def test_a_killed_supervisor_leaves_no_job_behind(tmp_path: Path) -> None:
         (("run", "--plan", "nope.toml"), 2, "cannot read plan nope.toml"),
         (("run", "--quick", "--pages", "giant"), 2, "giant"),
         (("run", "--quick", "--module", "no.such"), 2, "no module 'no'"),
-        (("bench", "latncy"), 2, "unknown benchmark 'latncy': one of allreduce"),
+        (("bench", "latncy"), 2, "unknown benchmark 'latncy': one of allgather"),
         (("bench", "latency", "--sizes", "12junk"), 2, "'12junk'"),
         (("bench", "allreduce", "--dtype", "float99"), 2, "'float99': one of float32"),
         (("bench", "allreduce", "--sizes", "10"), 2, "not a multiple of 4 B"),
