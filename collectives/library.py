@@ -1,154 +1,215 @@
-"""The MPI library's own collectives, from one table that others join.
+"""Collectives, the MPI library's own and those of our schedules, from one table that others join.
 
 All ranks start an iteration together (:mod:`microbench.sync`); its time is the longest local duration over the
-ranks. A size is the bytes of one rank's send buffer. ``busbw`` is size/time times the factor of the table, after
-nccl-tests' definition: what each rank's link must carry for any algorithm built of point-to-point messages.
+ranks, in the non-blocking form of the call and its wait together. A size is the bytes of one rank's send buffer
+(:mod:`collectives.operands`). ``busbw`` is size/time times the factor of the table, after nccl-tests' definition: what
+the busiest rank's link must carry each way for any algorithm built of point-to-point messages. nccl-tests counts an
+allgather's and a gather's size over all ranks, and multiplies by (n - 1)/n; of one rank's size that is n - 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from microbench import check
-from microbench.buffers import allocate
-from microbench.case import Case, Outcome
-from microbench.dtypes import DTYPES, DType, counted, dtype, elements, mpi_type
+from collectives import calls, own
+from collectives.operands import IN_PLACE, MODES, ROOT, Operands, operands
+from microbench import check, reals
+from microbench.case import Case, Outcome, Unsupported
+from microbench.dtypes import DTYPES
 from microbench.engine import CallSpec
 from microbench.job import Job
-from microbench.measure import measure
+from microbench.measure import Measured, measure
 from microbench.outcome import fastest, outcome, rate_metric, skew_metrics, time_metrics
-from microbench.registry import Benchmark
-from microbench.sync import choose
+from microbench.refill import Refilled
+from microbench.registry import LIBRARY, Benchmark
+from microbench.sync import Sync, choose
 
-ROOT = 0
 PRECISION = 0.025
-
-
-@dataclass
-class Operands:
-    """The buffers of one rank, and what they hold."""
-
-    job: Job
-    kind: DType
-    type: Any
-    count: int
-    send: NDArray[np.uint8]
-    receive: NDArray[np.uint8]
-
-    def name(self, function: str) -> str:
-        """The form of an MPI function that takes this count."""
-        return counted(self.job.engine, function, self.count)
-
-    @property
-    def values(self) -> NDArray[Any]:
-        """The send buffer, as elements."""
-        return self.send.view(self.kind.numpy)
 
 
 @dataclass(frozen=True)
 class Collective:
-    """One row of the table; ``fill`` writes inputs, ``expected`` is None on ranks that receive nothing defined."""
+    """One row of the table.
+
+    ``fill`` writes the send buffer, and is None where no data moves; ``received`` is how many elements a rank's
+    receive buffer holds. ``expected`` are its bytes from the start on, None on ranks that receive nothing defined; of
+    an operation that adds it follows from ``sums``, the part of the sum that a rank receives. ``place`` is where in
+    its receive buffer a rank's input stands in place, None on ranks that work out of place even then; there is no
+    ``place`` where MPI defines no form in place. ``overwrites`` tells that the result then replaces the input.
+    ``largest_buffer`` is how many times a size the largest buffer is, by the number of ranks.
+    """
 
     name: str
     summary: str
     call: Callable[[Operands], CallSpec]
     busbw_factor: Callable[[int], float]
     fill: Callable[[Operands], None] | None = None
-    expected: Callable[[Operands], NDArray[Any] | None] | None = None
+    received: Callable[[Operands], int] = lambda o: o.count
+    expected: Callable[[Operands], NDArray[Any] | None] = lambda o: None
+    sums: Callable[[Operands], slice | None] | None = None
+    place: Callable[[Operands], NDArray[np.uint8] | None] | None = None
+    overwrites: bool = False
+    largest_buffer: Callable[[int], int] = lambda ranks: 1
 
     @property
     def moves_data(self) -> bool:
         """Whether it has sizes, types and a result to check."""
         return self.fill is not None
 
+    @property
+    def modes(self) -> tuple[str, ...]:
+        """The modes that MPI defines."""
+        return tuple(mode for mode in MODES if self.place is not None or IN_PLACE not in mode)
 
-def _allreduce(o: Operands) -> CallSpec:
-    return (o.name("MPI_Allreduce"), o.send, o.receive, o.count, o.type, o.job.engine.MPI.SUM, o.job.comm)
-
-
-def _fill_sum(o: Operands) -> None:
-    o.values[:] = check.contribution(o.kind, o.count, o.job.rank, o.job.size)
-
-
-def _broadcast(o: Operands) -> CallSpec:
-    buffer = o.send if o.job.rank == ROOT else o.receive
-    return (o.name("MPI_Bcast"), buffer, o.count, o.type, ROOT, o.job.comm)
-
-
-def _fill_root(o: Operands) -> None:
-    o.send[:] = check.pattern(o.send.size, ROOT)
+    def result(self, o: Operands) -> NDArray[Any] | None:
+        """What this rank's receive buffer must begin with; None where nothing is defined."""
+        if self.sums is None:
+            return self.expected(o)
+        part = self.sums(o)
+        return None if part is None else check.total(o.kind, o.count, o.ranks)[part]
 
 
 TABLE = (
     Collective(
-        "allreduce",
-        "sum over all ranks, result on all",
-        _allreduce,
-        lambda ranks: 2 * (ranks - 1) / ranks,
-        _fill_sum,
-        lambda o: check.total(o.kind, o.count, o.job.size),
+        "allreduce", "sum over all ranks, result on all", calls.allreduce, lambda n: 2 * (n - 1) / n, calls.fill_sum,
+        sums=lambda o: slice(0, o.count), place=lambda o: o.receive, overwrites=True,
     ),
     Collective(
-        "broadcast",
-        "one rank's data to all",
-        _broadcast,
-        lambda ranks: float(ranks > 1),
-        _fill_root,
-        lambda o: None if o.job.rank == ROOT else check.pattern(o.receive.size, ROOT),
+        "reduce", "sum over all ranks, result on one", calls.reduce, lambda n: float(n > 1), calls.fill_sum,
+        received=lambda o: o.count if o.is_root else 0,
+        sums=lambda o: slice(0, o.count) if o.is_root else None,
+        place=lambda o: o.receive if o.is_root else None, overwrites=True,
     ),
-    Collective("barrier", "all wait for all", lambda o: ("MPI_Barrier", o.job.comm), lambda _: 0.0),
-)
+    Collective(
+        "broadcast", "one rank's data to all", calls.broadcast, lambda n: float(n > 1), calls.fill_root,
+        expected=lambda o: None if o.is_root else calls.sent(o, ROOT),
+    ),
+    Collective(
+        "allgather", "every rank's data to all", calls.allgather, lambda n: n - 1.0, calls.fill_own,
+        received=lambda o: o.ranks * o.count, expected=calls.all_sent,
+        place=calls.own_block, largest_buffer=lambda n: n,
+    ),
+    Collective(
+        "reduce_scatter", "sum over all ranks, a block of it on each", calls.reduce_scatter, lambda n: (n - 1) / n,
+        calls.fill_sum, received=lambda o: o.count if o.mode.in_place else calls.share(o).size,
+        sums=lambda o: calls.share(o).elements, place=lambda o: o.receive, overwrites=True,
+    ),
+    Collective(
+        "alltoall", "a block from each rank to each", calls.alltoall, lambda n: (n - 1) / n, calls.fill_own,
+        expected=calls.exchanged, place=lambda o: o.receive, overwrites=True,
+    ),
+    Collective(
+        "gather", "every rank's data to one", calls.gather, lambda n: n - 1.0, calls.fill_own,
+        received=lambda o: o.ranks * o.count if o.is_root else 0,
+        expected=lambda o: calls.all_sent(o) if o.is_root else None,
+        place=lambda o: calls.own_block(o) if o.is_root else None, largest_buffer=lambda n: n,
+    ),
+    Collective(
+        "scatter", "a block of one rank's data to each", calls.scatter, lambda n: (n - 1) / n, calls.fill_root,
+        received=lambda o: calls.share(o).size, expected=calls.scattered, place=lambda o: None,
+    ),
+    Collective("barrier", "all wait for all", calls.barrier, lambda _: 0.0),
+)  # fmt: skip
 
 
-def operands(job: Job, case: Case) -> Operands:
-    """Buffers for a case, written."""
-    kind = dtype(case.dtype or "float32")
-    nbytes = case.nbytes or 0
-    return Operands(
-        job,
-        kind,
-        mpi_type(job.engine.MPI, kind),
-        elements(nbytes, kind),
-        allocate(nbytes, job.pages),
-        allocate(nbytes, job.pages),
-    )
+class Prepared:
+    """A row's operands and programs on one rank: what is filled and run, and whether the result is right."""
+
+    def __init__(self, job: Job, case: Case, row: Collective) -> None:
+        self.job, self.row, self.o = job, row, operands(job, case, row.received)
+        o = self.o
+        job.agree(row.name, count=o.count, dtype=o.kind.name if row.moves_data else "no data")
+        if case.algorithm == LIBRARY:
+            call = row.call(o)
+            self.body, self.called = o.finished(call), str(call[0])
+        else:
+            self.body = own.calls(row.name, case.algorithm, o)
+            self.called = f"{len(self.body)} calls of a schedule"
+        self.placing: list[CallSpec] = []
+        place = row.place(o) if row.place is not None and o.mode.in_place else None
+        if place is not None:
+            self.placing = [("copy", place, o.send, o.send.size)]
+
+    @property
+    def refilled(self) -> bool:
+        """Whether the operation overwrites its own input; the same on every rank."""
+        return self.o.mode.in_place and self.row.overwrites
+
+    def sync(self, name: str) -> Sync:
+        """How ranks start together: after a refill, where one is due."""
+        inner = choose(self.job, name)
+        return Refilled(self.placing, inner) if self.refilled else inner
+
+    def once(self) -> None:
+        """The operation a single time, on poisoned results and with its input in place."""
+        check.poison(self.o.receive)
+        self.job.comm.Barrier()
+        self.job.engine.program(*self.placing, *self.body).run(1)
+
+    def validate(self) -> dict[str, Any]:
+        """Real numbers within their tolerance where the operation rounds, then what is exact, which stays there."""
+        if self.row.fill is None:
+            return {}
+        found: dict[str, Any] = {}
+        if self.row.sums is not None and self.o.kind.digits:
+            self.o.values[:] = reals.contribution(self.o.kind, self.o.count, self.o.rank)
+            self.once()
+            found = self._reals(self.row.sums(self.o))
+        self.row.fill(self.o)
+        self.once()
+        return self.exact() | found
+
+    def exact(self) -> dict[str, Any]:
+        """Compare the result byte by byte."""
+        expected = self.row.result(self.o)
+        size = 0 if expected is None else expected.nbytes
+        return check.verify(self.o.receive[:size], expected, self.job.sum, self.job.seed)
+
+    def _reals(self, part: slice | None) -> dict[str, Any]:
+        reference = reals.Reference(self.o.kind, self.o.count, self.o.ranks)
+        mine = None if part is None else self.o.results[: part.stop - part.start]
+        first = 0 if part is None else part.start
+        return reals.verify(mine, first, reference, self.job.sum, self.job.max, self.job.seed)
+
+    def again(self, batched: int) -> dict[str, Any]:
+        """Check what the last timed iteration left; where a sample held several that overwrite, one more is run."""
+        if self.row.fill is None:
+            return {}
+        if self.refilled and batched > 1:
+            self.once()
+        return {"checked_after": self.exact()["checked_bytes"]}
 
 
 def run(job: Job, case: Case, row: Collective) -> Outcome:
-    """Check the data, measure, and check again what the last timed iteration left."""
-    o = operands(job, case)
-    job.agree(row.name, count=o.count, dtype=o.kind.name if row.moves_data else "no data")
-    body = [row.call(o)]
-    validation: dict[str, Any] = {}
-    if row.fill is not None:
-        row.fill(o)
-        check.poison(o.receive)
-        job.comm.Barrier()
-        job.engine.program(*body).run(1)
-        validation = _verify(row, o)
-    got = measure(job, case, body, choose(job, case.sync), clocks=job.clocks)
-    if row.fill is not None:
-        validation["checked_after"] = _verify(row, o)["checked_bytes"]
+    """Check the data, measure, and check again what the last timed iteration left.
+
+    Raises Unsupported for a case in place of an operation for which MPI defines none.
+    """
+    if IN_PLACE in case.mode.split() and row.place is None:
+        raise Unsupported(f"MPI defines no {row.name} in place")
+    ready = Prepared(job, case, row)
+    validation = ready.validate()
+    got = measure(job, case, ready.body, ready.sync(case.sync), clocks=job.clocks)
+    validation |= ready.again(int(job.decide(got.batched)))
     if job.rank:
         return Outcome()
+    got.method["call"] = ready.called
+    return outcome(got, _metrics(job, case, row, got), validation, tuple(range(job.size)))
+
+
+def _metrics(job: Job, case: Case, row: Collective, got: Measured) -> dict[str, Any]:
     metrics = time_metrics(got)
     if row.moves_data:
         why_none = "0 B carry no bandwidth" if not case.nbytes else "one rank: nothing crosses a link"
-        payload = (case.nbytes or 0) * row.busbw_factor(job.size)
-        metrics["busbw"] = rate_metric(payload, got, why_none)
+        metrics["busbw"] = rate_metric((case.nbytes or 0) * row.busbw_factor(job.size), got, why_none)
     if job.size > 1:
         metrics |= {"time_fastest": fastest(got), **skew_metrics(got)}
-    return outcome(got, metrics, validation, tuple(range(job.size)))
-
-
-def _verify(row: Collective, o: Operands) -> dict[str, Any]:
-    expected = row.expected(o) if row.expected is not None else None
-    return check.verify(o.receive, expected, o.job.sum, o.job.seed)
+    return metrics
 
 
 def _benchmark(row: Collective) -> Benchmark:
@@ -161,7 +222,10 @@ def _benchmark(row: Collective) -> Benchmark:
         dtypes=tuple(DTYPES) if row.moves_data else (),
         precision=PRECISION,
         synchronised=True,
+        modes=row.modes,
+        algorithms=own.algorithms(row.name),
+        largest_buffer=row.largest_buffer,
     )
 
 
-BENCHMARKS = tuple(_benchmark(row) for row in TABLE)
+BENCHMARKS: Sequence[Benchmark] = tuple(_benchmark(row) for row in TABLE)

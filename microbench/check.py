@@ -27,7 +27,7 @@ def contribution(kind: DType, count: int, rank: int, ranks: int) -> NDArray[Any]
     modulus = min(13, 1 + kind.exact // ranks)
     if modulus < 2:  # more ranks than the type can count: only the first ones contribute
         modulus = 2 if rank < kind.exact else 1
-    return np.resize(((np.arange(modulus) * 7 + rank * 3) % modulus).astype(kind.numpy), count)
+    return repeated(kind.encode((np.arange(modulus) * 7 + rank * 3) % modulus), count)
 
 
 def total(kind: DType, count: int, ranks: int) -> NDArray[Any]:
@@ -35,13 +35,25 @@ def total(kind: DType, count: int, ranks: int) -> NDArray[Any]:
     period = min(count, _PERIOD)
     result = np.zeros(period, "i8")
     for rank in range(ranks):
-        result += contribution(kind, period, rank, ranks).astype("i8")
-    return np.resize(result.astype(kind.numpy), count)
+        result += kind.decode(contribution(kind, period, rank, ranks)).astype("i8")
+    return repeated(kind.encode(result), count)
 
 
-def pattern(nbytes: int, seed: int) -> Buffer:
-    """Bytes that differ by position and by seed, for what is only moved."""
-    return np.resize(np.random.default_rng(seed).integers(0, 256, 65521, "u1"), nbytes)
+def pattern(nbytes: int, seed: int, start: int = 0) -> Buffer:
+    """``nbytes`` from ``start`` on of bytes that differ by position and by seed, for what is only moved."""
+    return repeated(np.roll(np.random.default_rng(seed).integers(0, 256, 65521, "u1"), -start), nbytes)
+
+
+def repeated(period: NDArray[Any], count: int) -> NDArray[Any]:
+    """``count`` elements of ``period`` over and over, at the speed of memory however short it is."""
+    result = np.empty(count, period.dtype)
+    done = min(period.size, count)
+    result[:done] = period[:done]
+    while done < count:
+        n = min(done, count - done)  # what is there already, a whole number of periods
+        result[done : done + n] = result[:n]
+        done += n
+    return result
 
 
 def poison(buffer: Buffer) -> None:
@@ -59,13 +71,15 @@ def wrong_bytes(buffer: Buffer, expected: NDArray[Any]) -> int:
 
 
 def selftest(buffer: Buffer, expected: NDArray[Any], seed: int = 0) -> bool | None:
-    """Flip one bit of a right answer: whether the comparison notices; None where there is no byte to flip."""
+    """Flip one bit of a right answer: whether the comparison of its piece notices; None where there is no byte."""
     if not buffer.size:
         return None
     rng = np.random.default_rng(seed)
     where, bit = int(rng.integers(buffer.size)), np.uint8(1 << int(rng.integers(8)))
+    first = where // _PIECE_BYTES * _PIECE_BYTES
+    piece = slice(first, first + _PIECE_BYTES)
     buffer[where] ^= bit
-    noticed = wrong_bytes(buffer, expected) == 1
+    noticed = wrong_bytes(buffer[piece], expected.view("u1").reshape(-1)[piece]) == 1
     buffer[where] ^= bit
     return noticed
 

@@ -1,45 +1,78 @@
-"""Data types: what a name means to numpy and to MPI, and which integers it holds exactly."""
+"""Data types: what a name means to numpy and to MPI, which integers it holds exactly, and how it rounds.
+
+numpy has no bfloat16: its elements are held as their 16 bits, and :meth:`DType.encode` and :meth:`DType.decode` tell
+what they stand for.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from fabrics.errors import UserError
 from microbench.case import Unsupported
+from microbench.mpi import make
 
 if TYPE_CHECKING:
     from microbench.engine import Engine
 
 LARGEST_INT_COUNT = 2**31 - 1
+_MPICH_BFLOAT16 = (0x4C00024C, "MPIX_BFLOAT16")  # of MPICH's ABI from 5.0 on, which mpi4py's wheel does not name
 
 
 @dataclass(frozen=True)
 class DType:
-    """``exact``: integers up to it, and sums that stay below it, are exact in the type."""
+    """``exact``: integers up to it, and sums that stay below it, are exact in the type.
+
+    ``numpy`` is how an element is stored. ``digits`` are the bits of its significand, 0 for integers. ``code`` is
+    mpi4py's, or empty where the type has a name of its own there.
+    """
 
     name: str
     numpy: Any
     code: str
     exact: int
+    digits: int = 0
 
     @property
     def nbytes(self) -> int:
         """Bytes of one element."""
         return int(np.dtype(self.numpy).itemsize)
 
+    @property
+    def roundoff(self) -> float:
+        """The most by which rounding to nearest changes a number, relative to it; 0 for integers."""
+        return 2.0**-self.digits if self.digits else 0.0
+
+    def encode(self, values: ArrayLike) -> NDArray[Any]:
+        """Numbers as the type stores them, rounded to nearest."""
+        if self.code:
+            return np.asarray(values).astype(self.numpy)
+        bits = np.asarray(values, np.float32).view(np.uint32).astype(np.uint64)  # room for the carry
+        to_even = (bits >> np.uint64(16)) & np.uint64(1)
+        return np.asarray((bits + np.uint64(0x7FFF) + to_even) >> np.uint64(16), self.numpy)
+
+    def decode(self, stored: NDArray[Any]) -> NDArray[np.float64]:
+        """What stored elements stand for; exact, since no type has more digits than float64."""
+        if self.code:
+            return stored.astype(np.float64)
+        return (stored.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
+
 
 DTYPES = {
     t.name: t
     for t in (
-        DType("float32", np.float32, "f", 2**24),
-        DType("float64", np.float64, "d", 2**53),
+        DType("float32", np.float32, "f", 2**24, 24),
+        DType("float64", np.float64, "d", 2**53, 53),
         DType("int32", np.int32, "i", 2**31 - 1),
         DType("int8", np.int8, "b", 127),
-        DType("float16", np.float16, "e", 2048),
+        DType("float16", np.float16, "e", 2**11, 11),
+        DType("bfloat16", np.uint16, "", 2**8, 8),
     )
 }
 
@@ -52,17 +85,39 @@ def dtype(name: str) -> DType:
 
 
 def mpi_type(MPI: ModuleType, kind: DType) -> Any:  # noqa: N803 - the module's own name
-    """The MPI datatype, seen to add five elements; raises Unsupported where the library has it not."""
-    try:
-        found = MPI.Datatype.fromcode(kind.code)
-        ones, total = np.ones(5, kind.numpy), np.zeros(5, kind.numpy)
-        if found != MPI.DATATYPE_NULL:
-            MPI.COMM_SELF.Allreduce([ones, 5, found], [total, 5, found], op=MPI.SUM)
-            if np.array_equal(ones, total):
-                return found
-    except (ValueError, NotImplementedError, MPI.Exception):
-        pass
+    """The MPI datatype, seen to move and to add five elements; raises Unsupported where the library has it not."""
+    for found in _named(MPI, kind):
+        if found != MPI.DATATYPE_NULL and _adds(MPI, found, kind):
+            return found
     raise Unsupported(f"{kind.name} is not a type that this MPI adds")
+
+
+def _named(MPI: ModuleType, kind: DType) -> Iterator[Any]:  # noqa: N803
+    """What may be the type in this library: by mpi4py's code or name, or by MPICH's handle if it says so itself."""
+    try:
+        if kind.code:
+            yield MPI.Datatype.fromcode(kind.code)
+            return
+        yield getattr(MPI, f"{kind.name.upper()}_T", MPI.DATATYPE_NULL)
+        library, _, number = make(MPI.Get_library_version()).partition(" ")
+        if library == "MPICH" and int(number.split(".")[0]) >= 5:
+            handle, name = _MPICH_BFLOAT16
+            found = MPI.Datatype.fromhandle(handle)
+            if found.Get_name() == name:
+                yield found
+    except (ValueError, NotImplementedError, MPI.Exception):
+        return
+
+
+def _adds(MPI: ModuleType, found: Any, kind: DType) -> bool:  # noqa: N803
+    ones, total = kind.encode(np.ones(5)), kind.encode(np.zeros(5))
+    try:
+        MPI.COMM_SELF.Allreduce([ones, 5, found], [total, 5, found], op=MPI.SUM)
+        copied = np.array_equal(ones, total)
+        MPI.SUM.Reduce_local([ones, 5, found], [total, 5, found])
+    except (NotImplementedError, MPI.Exception):
+        return False
+    return copied and bool((kind.decode(total) == 2).all())
 
 
 def counted(engine: Engine, name: str, *counts: int) -> str:

@@ -29,6 +29,7 @@ LEAVES = {
     "stamp": 0,
     "work": 1,
     "stream": 3,
+    "copy": 3,
     "nap": 1,
     "deadline": 2,
     "wait_until": 2,

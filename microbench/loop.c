@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdint.h>
+#include <string.h>
 #include <time.h>
 
 typedef intptr_t W;
@@ -57,6 +58,12 @@ int fb_work(int64_t steps) {
 int fb_stream(volatile int64_t *words, int64_t n, int64_t passes) {
   for (int64_t p = 0; p < passes; p++)
     for (int64_t i = 0; i < n; i++) words[i] += 1;
+  return 0;
+}
+
+/* Write one buffer's bytes into another: an input that an operation in place has overwritten. */
+int fb_copy(void *to, const void *from, int64_t nbytes) {
+  memcpy(to, from, (size_t)nbytes);
   return 0;
 }
 

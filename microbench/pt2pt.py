@@ -27,14 +27,15 @@ _DATA, _ACK = 1, 2
 
 
 class Pair:
-    """The buffers of one rank of a pair, and what an iteration does with them."""
+    """The buffers of one rank of a pair, and what an iteration does with them; of ranks 0 and 1 the first sends."""
 
-    def __init__(self, job: Job, case: Case) -> None:
+    def __init__(self, job: Job, case: Case, peer: int | None = None) -> None:
         kind = dtype(case.dtype or "int8")
         self.job, self.nbytes = job, case.nbytes or 0
         self.count, self.type = elements(self.nbytes, kind), mpi_type(job.engine.MPI, kind)
         job.agree(case.benchmark, count=self.count, dtype=kind.name)
-        self.peer = 1 - job.rank
+        self.peer = 1 - job.rank if peer is None else peer
+        self.first = job.rank < self.peer
         self.send, self.receive = allocate(self.nbytes, job.pages), allocate(self.nbytes, job.pages)
         self.send[:] = check.pattern(self.nbytes, job.rank)
         self.ack = allocate(4, job.pages)
@@ -50,15 +51,15 @@ class Pair:
     def pingpong(self) -> list[CallSpec]:
         """One message there and one back."""
         there, back = self._message("MPI_Send"), self._message("MPI_Recv")
-        return [there, back] if self.job.rank == 0 else [back, there]
+        return [there, back] if self.first else [back, there]
 
     def window(self) -> list[CallSpec]:
-        """64 messages from rank 0 to rank 1, acknowledged once."""
+        """64 messages from the first to the second of the pair, acknowledged once."""
         comm, byte = self.job.comm, self.job.engine.MPI.BYTE
-        name = "MPI_Isend" if self.job.rank == 0 else "MPI_Irecv"
+        name = "MPI_Isend" if self.first else "MPI_Irecv"
         posts = [self._message(name, self.requests[i]) for i in range(WINDOW)]
         ack: CallSpec = ("MPI_Recv", self.ack, 4, byte, self.peer, _ACK, comm, self.status)
-        if self.job.rank == 1:
+        if not self.first:
             ack = ("MPI_Send", self.ack, 4, byte, self.peer, _ACK, comm)
         return [*posts, ("MPI_Waitall", WINDOW, self.requests, self.status), ack]
 

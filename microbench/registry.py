@@ -15,7 +15,24 @@ if TYPE_CHECKING:
 
 Run = Callable[["Job", Case], Outcome]
 
-MODULES = ("microbench.pt2pt", "collectives.library", "collectives.offload.bench", "training.bench")
+MODULES = (
+    "microbench.pt2pt",
+    "microbench.message_rate",
+    "collectives.library",
+    "collectives.offload.bench",
+    "training.bench",
+)
+
+BLOCKING, LIBRARY = "blocking", "library"
+
+
+def case_mode(name: str) -> str:
+    """What a case says of a mode of that name: nothing of the usual one, so that its id stays as it was."""
+    return "" if name == BLOCKING else name
+
+
+def _once(ranks: int) -> int:
+    return 1
 
 
 @dataclass(frozen=True)
@@ -25,7 +42,10 @@ class Benchmark:
     ``dtypes`` is empty where it has none; ``sized`` tells whether it takes message sizes; ``exact_ranks``
     is 0 where any number from ``min_ranks`` on will do. ``precision`` is the half width of the median's interval,
     relative to it, at which measuring stops unless a plan says otherwise. ``synchronised`` tells whether its ranks
-    start together, in one of the ways of :mod:`microbench.sync`.
+    start together, in one of the ways of :mod:`microbench.sync`. ``pairs`` tells that half of the ranks send to the
+    other half, so that they must be even in number. ``modes`` names the ways in which it can be called, the usual one
+    first, and is empty where there is but one; ``algorithms`` likewise, the library's first. ``largest_buffer`` tells,
+    by the number of ranks, how many times a size the largest buffer of a rank is.
     """
 
     name: str
@@ -37,13 +57,17 @@ class Benchmark:
     dtypes: tuple[str, ...] = ()
     precision: float = 0.025
     synchronised: bool = False
+    pairs: bool = False
+    modes: tuple[str, ...] = ()
+    algorithms: tuple[str, ...] = ()
+    largest_buffer: Callable[[int], int] = _once
 
     @property
     def usual_dtype(self) -> str:
         """The type that is measured where none is named: bytes between two ranks, float32 in collectives, or none."""
         if not self.dtypes:
             return ""
-        return "int8" if self.exact_ranks == 2 else "float32"
+        return "int8" if self.pairs or self.exact_ranks == 2 else "float32"
 
 
 class Registry:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from collectives import library
-from microbench import pt2pt
+from microbench import message_rate, pt2pt
 from microbench.measure import Measured
 from microbench.outcome import rate_metric, time_metrics
 from microbench.record import Record
@@ -54,6 +54,13 @@ def test_a_window_of_tiny_messages_on_a_fake_clock() -> None:
     rate = rate_metric(pt2pt.WINDOW * 4, clocked([2000.0] * 50), "")
     assert rate.value == pytest.approx(128e6, rel=1e-12)
     assert (MB_PER_S.text(rate.value), GBIT_PER_S.text(rate.value)) == ("128.000", "1.024")
+
+
+def test_windows_of_several_pairs_on_a_fake_clock() -> None:
+    """The same of four pairs at once: 256 messages of 4 B in 2 us are 128 million messages/s, and 512 MB/s."""
+    messages = 4 * pt2pt.WINDOW
+    assert message_rate.rates(clocked([2000.0] * 50), messages)["message_rate"].value == pytest.approx(128e6)
+    assert rate_metric(messages * 4, clocked([2000.0] * 50), "").value == pytest.approx(512e6)
 
 
 def test_a_millisecond_is_not_a_second() -> None:
@@ -109,7 +116,7 @@ def test_the_command_takes_the_unit(tmp_path: Path) -> None:
     wrong = jobs.fabricbench("report", str(folder), "--units", "imperial")
     assert wrong.code == 2 and "imperial" in wrong.err
     table = jobs.mpi(2, "-m", "suite.cli", "bench", "bibw", "--sizes", "4K", "--units", "binary", *FEW)
-    heading, row = table.out.splitlines()[1:]
+    heading, row = table.out.splitlines()[2:4]
     assert "bandwidth bi MiB/s" in heading and " MB/s" not in heading
     mebibytes, gbits = (float(text) for text in row.split()[-2:])
     assert mebibytes * 2**20 * 8 == pytest.approx(gbits * 1e9, abs=0.0005e9 + 1e4)
@@ -120,15 +127,19 @@ BY_HAND = {  # 3 ranks, 12 B in each send buffer: bytes that a rank's link carri
     "broadcast": 12,
     "allgather": 24,  # 12 B from each of 2 others
     "alltoall": 8,  # 4 B for each of 2 others
+    "reduce": 12,
+    "reduce_scatter": 8,  # 4 B to each of 2 others
+    "gather": 24,  # 12 B from each of 2 others, into the root
+    "scatter": 8,  # 4 B to each of 2 others, out of the root
 }
 
 
 def test_a_size_means_the_same_in_every_operation() -> None:
     """A size that is bytes here and ranks x count there: it is the send buffer's, and the factors follow by hand."""
     rows = {row.name: row for row in library.TABLE if row.moves_data}
-    assert {"allreduce", "broadcast"} <= set(rows)
-    for name in set(rows) & set(BY_HAND):
-        assert 12 * rows[name].busbw_factor(3) == pytest.approx(BY_HAND[name]), name
+    assert set(rows) == set(BY_HAND)
+    for name, row in rows.items():
+        assert 12 * row.busbw_factor(3) == pytest.approx(BY_HAND[name]), name
 
 
 def test_the_meaning_of_a_size_is_told(tmp_path: Path) -> None:

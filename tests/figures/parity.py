@@ -34,9 +34,9 @@ def compile_reference(mpiexec: str, folder: Path) -> Path:
     return library
 
 
-def cells(launcher: launch.Launcher, library: Path) -> list[Row]:
-    """Run the worker on two ranks and summarise its cells."""
-    program = [sys.executable, "-m", "tests.figures.parity_worker", str(library)]
+def cells(launcher: launch.Launcher, library: Path, *more: str) -> list[Row]:
+    """Run the worker on two ranks (``more``: pairs, sizes, names) and summarise its cells."""
+    program = [sys.executable, "-m", "tests.figures.parity_worker", str(library), *more]
     command = launch.job_command(launcher, (launch.LOCAL,) * 2, program, {})
     done = subprocess.run(
         command, stdout=subprocess.PIPE, text=True, check=True, timeout=1800, env=launch.clean_environment()

@@ -6,12 +6,18 @@ import ctypes
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
+from collectives.native import lower
+from collectives.schedules import ALGORITHMS
+from fabrics.model import Fabric
 from microbench import mpi
 from microbench.buffers import allocate
+from microbench.dtypes import DTYPES, mpi_type
 from microbench.engine import Engine, Program, durations, requests, stamped, statuses
+from microbench.job import Job
 from microbench.sizes import parse_sizes
 from suite.binding import bind
 
@@ -19,7 +25,7 @@ WINDOW = 64
 SIZES = (0, 8, 64, 1024, 8192, 65536, 262144, 1 << 20, 4 << 20)
 PAIRS = 41
 BLOCK_NS = 20e6
-BENCHMARKS = ("pingpong", "window", "allreduce")
+FLOAT32 = DTYPES["float32"]
 
 bind("+0:+1", mpi.launched_rank())
 MPI = mpi.start("single")
@@ -51,6 +57,21 @@ def allreduce(n: int) -> Program:
     """The same."""
     call = ("MPI_Allreduce", SEND, RECEIVE, n // 4, MPI.FLOAT, MPI.SUM, COMM)
     return ENGINE.program(("MPI_Barrier", COMM), *stamped([call]))
+
+
+def scheduled(algorithm: str, n: int) -> Program:
+    """An allreduce of our own, lowered from its schedule."""
+    job = Job(ENGINE, COMM, Fabric("here", "shm", ()), ("here",) * COMM.Get_size())
+    schedule = ALGORITHMS["allreduce", algorithm](COMM.Get_size(), n // 4)
+    calls = lower(job, schedule, FLOAT32, mpi_type(MPI, FLOAT32), SEND[:n], RECEIVE[:n])
+    return ENGINE.program(("MPI_Barrier", COMM), *stamped(calls))
+
+
+PARITY: dict[str, Callable[[int], Program]] = {"pingpong": pingpong, "window": window, "allreduce": allreduce}
+SCHEDULES: dict[str, Callable[[int], Program]] = {
+    "ring": partial(scheduled, "ring"),
+    "doubling": partial(scheduled, "recursive-doubling"),
+}
 
 
 def reference(library: ctypes.CDLL, name: str, n: int) -> Callable[[int], np.ndarray]:
@@ -86,25 +107,23 @@ def compare(
     return medians[0], medians[1]
 
 
+def cell(library: ctypes.CDLL, name: str, n: int, pairs: int) -> None:
+    """Compare one benchmark at one size; rank 0 prints a line of JSON."""
+    ours, theirs = compare((PARITY | SCHEDULES)[name](n).run, reference(library, name, n), pairs)
+    if RANK == 0:
+        make = mpi.make(MPI.Get_library_version())
+        print(json.dumps({"mpi": make, "benchmark": name, "nbytes": n, "native_ns": ours, "reference_ns": theirs}),
+              flush=True)  # fmt: skip
+
+
 def main() -> None:
-    """Every cell, as JSON lines on rank 0."""
+    """Every cell: LIBRARY [PAIRS [SIZES [NAMES]]]."""
     library = ctypes.CDLL(sys.argv[1])
     pairs = int(sys.argv[2]) if len(sys.argv) > 2 else PAIRS
     sizes = parse_sizes(sys.argv[3]) if len(sys.argv) > 3 else SIZES
-    make = mpi.make(MPI.Get_library_version())
-    for name in BENCHMARKS:
+    for name in sys.argv[4].split(",") if len(sys.argv) > 4 else PARITY:
         for n in sizes:
-            native = {"pingpong": pingpong, "window": window, "allreduce": allreduce}[name](n)
-            ours, theirs = compare(native.run, reference(library, name, n), pairs)
-            if RANK == 0:
-                cell = {
-                    "mpi": make,
-                    "benchmark": name,
-                    "nbytes": n,
-                    "native_ns": ours,
-                    "reference_ns": theirs,
-                }
-                print(json.dumps(cell), flush=True)
+            cell(library, name, n, pairs)
 
 
 if __name__ == "__main__":

@@ -91,6 +91,8 @@ def main() -> None:
     nothing = ENGINE.program(("work", 1)).run(4)
     words = np.zeros(16, "i8")
     ENGINE.program(("stream", words, 16, 3)).run(2)
+    kept, copied = np.arange(6, dtype="u1"), np.zeros(6, "u1")
+    ENGINE.program(("copy", copied[1:], kept, 4), ("copy", copied, kept[5:], 0)).run(2)
     work = ENGINE.program("stamp", ("work", 10_000), "stamp", ("work", 1_000_000), "stamp").run(5)
     findings = {
         "level": mpi.provided_level(MPI),
@@ -103,6 +105,7 @@ def main() -> None:
         "other_clock": other_clock(at),
         "no_stamps": list(nothing.shape),
         "streamed": sorted(set(words.tolist())),
+        "copied": copied.tolist(),
         "work_scales": bool(np.median(np.diff(work, axis=1)[:, 1]) > 10 * np.median(np.diff(work, axis=1)[:, 0])),
         "napped": bool(durations(ENGINE.program("stamp", ("nap", 3_000_000), "stamp").run(1))[0] >= 3_000_000),
         "error": caught(LoopError, ("work", 1), ("MPI_Send", send, -5, MPI.BYTE, PEER, 1, COMM)),

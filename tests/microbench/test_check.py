@@ -8,23 +8,29 @@ import pytest
 from fabrics.errors import UserError
 from microbench import check
 from microbench.case import Invalid
-from microbench.dtypes import DTYPES, dtype, elements
+from microbench.dtypes import DTYPES, DType, dtype, elements
 
 RANKS = (1, 2, 3, 5, 8, 33, 127, 128, 1000)
 
 
 @pytest.mark.parametrize("ranks", RANKS)
 @pytest.mark.parametrize("kind", DTYPES.values(), ids=lambda k: k.name)
-def test_sums_are_exact_in_the_type(kind: object, ranks: int) -> None:
+def test_sums_are_exact_in_the_type(kind: DType, ranks: int) -> None:
     count = 41
-    added = np.zeros(count, kind.numpy)  # type: ignore[attr-defined]
+    added = kind.encode(np.zeros(count))
     for rank in range(ranks):
-        added = added + check.contribution(kind, count, rank, ranks)  # type: ignore[arg-type]
-    exact = sum(check.contribution(kind, count, r, ranks).astype("i8") for r in range(ranks))  # type: ignore[arg-type]
-    assert np.array_equal(added.astype("i8"), exact)
-    assert np.array_equal(check.total(kind, count, ranks), added)  # type: ignore[arg-type]
-    assert added.dtype == kind.numpy  # type: ignore[attr-defined]
-    assert exact.any()
+        added = kind.encode(kind.decode(added) + kind.decode(check.contribution(kind, count, rank, ranks)))
+    exact = sum(kind.decode(check.contribution(kind, count, r, ranks)).astype("i8") for r in range(ranks))
+    assert np.array_equal(kind.decode(added).astype("i8"), exact)
+    assert np.array_equal(check.total(kind, count, ranks), added)
+    assert added.dtype == kind.numpy
+    assert np.any(exact)
+
+
+def test_a_pattern_may_begin_anywhere() -> None:
+    whole = check.pattern(200_000, 5)
+    for start in (0, 1, 65520, 65521, 70_000):
+        assert np.array_equal(check.pattern(100_000, 5, start), whole[start:][:100_000])
 
 
 def test_patterns_differ_by_seed_and_position() -> None:
@@ -73,3 +79,27 @@ def test_unknown_type_and_odd_sizes_are_named() -> None:
         dtype("float99")
     with pytest.raises(UserError, match="size 10 B is not a multiple of 4 B"):
         elements(10, DTYPES["float32"])
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 7, 8, 1000])
+@pytest.mark.parametrize("period", [1, 3, 4])
+def test_a_period_is_repeated_as_often_as_it_takes(period: int, count: int) -> None:
+    once = np.arange(period, dtype="i4") + 5
+    again = check.repeated(once, count)
+    assert again.dtype == once.dtype
+    assert again.tolist() == [int(once[i % period]) for i in range(count)]
+
+
+def test_a_flipped_bit_is_looked_for_in_its_piece_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A whole pass over gigabytes to show that a bit would be seen: its piece will do, wherever it lies."""
+    monkeypatch.setattr(check, "_PIECE_BYTES", 8)
+    expected, looked = check.pattern(29, 1), list[int]()
+    compare = check.wrong_bytes
+
+    def counting(buffer: check.Buffer, right: check.Buffer) -> int:
+        looked.append(buffer.size)
+        return compare(buffer, right)
+
+    monkeypatch.setattr(check, "wrong_bytes", counting)
+    assert all(check.selftest(expected.copy(), expected, seed) for seed in range(40))
+    assert set(looked) == {8, 5}  # 29 B are three pieces of 8 and one of 5

@@ -43,6 +43,7 @@ def test_leaf_calls(findings: dict[str, Any]) -> None:
     assert 0 < margin <= 3_000_000
     assert error >= -2  # never before the time, but for rounding; how long after, only the scheduler knows
     assert findings["streamed"] == [6]  # two iterations of three passes
+    assert findings["copied"] == [0, 0, 1, 2, 3, 0]
     assert findings["work_scales"]
     assert findings["napped"]
 

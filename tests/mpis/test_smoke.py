@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from collectives import library as collectives
 from fabrics.lab import cluster, slurm
 from fabrics.lab.check import why_not
 from fabrics.lab.config import LabConfig
+from microbench.dtypes import DTYPES
 from suite import launch, leftovers
 from tests import jobs, labs
 from tests.figures.parity import compile_reference
@@ -112,6 +114,32 @@ def test_bench_in_a_job_of_the_users_own(name: str, metric: str) -> None:
         (8, "ok", LIBRARY, 2), (65536, "ok", LIBRARY, 2),
     ]  # fmt: skip
     assert all(r["metrics"][metric]["value"] > 0 for r in found)
+
+
+def test_every_collective_in_every_mode() -> None:
+    done = jobs.mpi(2, "-m", "tests.collectives.library_job", "52")
+    assert done.code == 0, done.err
+    found = [json.loads(line) for line in done.out.splitlines()]
+    modes = {(b.name, mode) for b in collectives.BENCHMARKS for mode in b.modes}
+    assert {(r["benchmark"], r["mode"] or "blocking") for r in found} == modes
+    for record in found:
+        assert (record["mpi"], record["status"]) == (LIBRARY, "ok"), (record["id"], record["reason"])
+
+
+def test_every_type_is_right_or_unsupported() -> None:
+    done = jobs.mpi(3, "-m", "tests.collectives.library_job", "40", ",".join(DTYPES), "blocking", "allreduce")
+    assert done.code == 0, done.err
+    found = {(r["dtype"], r["status"]) for r in map(json.loads, done.out.splitlines())}
+    lacking = {"mpich": set(), "openmpi": {"bfloat16"}}.get(BACKEND, {"bfloat16"})
+    assert found == {(name, "unsupported" if name in lacking else "ok") for name in DTYPES}
+
+
+def test_the_message_rate_of_pairs() -> None:
+    done = jobs.mpi(2, "-m", "suite.cli", "bench", "message_rate", "--sizes", "8", "--seconds", "0.05", "--json")
+    assert done.code == 0, done.err
+    record = json.loads(done.out)
+    assert (record["status"], record["mpi"]) == ("ok", LIBRARY)
+    assert record["metrics"]["message_rate"]["value"] > 0
 
 
 def test_a_run_is_proved_on_every_fabric(tmp_path: Path, scratch: Path, request: pytest.FixtureRequest) -> None:
@@ -214,8 +242,11 @@ def test_a_run_over_hosts_that_a_file_names(lab: cluster.Lab, tmp_path: Path) ->
         ("wire", 5): ("h0 h0 h1 h2 h3", "job", "ok", "proved"),
         ("wire", 6): ("", "pure", "skipped", "unknown"),
     }, kept(tmp_path / "run")["jobs"]
+    emulated = {fabric: r["emulated"] for (fabric, _), r in found.items()}
+    assert emulated == {"shm": False, "named": True, "wire": True}
+    assert found["named", 4]["oversubscribed"] == (len(os.sched_getaffinity(0)) < 4)  # one machine's cores
     assert found["wire", 6]["reason"] == "6 ranks wanted, and the hosts of wire take 5: give them more slots"
-    assert "2 ranks a host" in done.out
+    assert "2 ranks a host" in done.out and "EMULATED: " in done.out
 
 
 def test_a_run_inside_an_allocation_of_slurms(tmp_path: Path) -> None:
