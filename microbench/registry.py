@@ -23,7 +23,7 @@ MODULES = (
     "training.bench",
 )
 
-BLOCKING, LIBRARY = "blocking", "library"
+BLOCKING, LIBRARY, MPI = "blocking", "library", "mpi"  # the usual mode, algorithm and backend
 
 
 def case_mode(name: str) -> str:
@@ -44,7 +44,7 @@ class Benchmark:
     relative to it, at which measuring stops unless a plan says otherwise. ``synchronised`` tells whether its ranks
     start together, in one of the ways of :mod:`microbench.sync`. ``pairs`` tells that half of the ranks send to the
     other half, so that they must be even in number. ``modes`` names the ways in which it can be called, the usual one
-    first, and is empty where there is but one; ``algorithms`` likewise, the library's first. ``largest_buffer`` tells,
+    first, and is empty where there is but one; ``algorithms`` and ``backends`` likewise. ``largest_buffer`` tells,
     by the number of ranks, how many times a size the largest buffer of a rank is.
     """
 
@@ -60,6 +60,7 @@ class Benchmark:
     pairs: bool = False
     modes: tuple[str, ...] = ()
     algorithms: tuple[str, ...] = ()
+    backends: tuple[str, ...] = ()
     largest_buffer: Callable[[int], int] = _once
 
     @property

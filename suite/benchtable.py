@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 
 from microbench.pacing import TOO_SLOW
 from microbench.record import Metric, Record
-from reports.units import GBIT_PER_S, PERCENT, US, Unit, size
+from microbench.registry import LIBRARY, MPI
+from reports.units import GBIT_PER_S, PERCENT, US, Unit, size, unit_for
 from reports.view import impossible
 
-_RATES = ("bandwidth", "busbw")
+_RATES = {"message_rate": "bandwidth", "bandwidth": "bandwidth", "busbw": "busbw"}  # and what of it is in bytes/s
 _WIDTH = 10
 _WIDTHS = (_WIDTH, 6, 10, 18, 21, 19, 9)
 _COUNTS = "n="  # how a note begins that says how many samples there are, and how many it takes
@@ -21,7 +22,7 @@ _IMPOSSIBLE = "  > any memory: time or unit is wrong"
 
 
 def rate_name(record: Record) -> str:
-    """Which rate a benchmark has: ``bandwidth``, ``busbw``, or none."""
+    """Which rate a benchmark has: ``message_rate``, ``bandwidth``, ``busbw``, or none."""
     return next((name for name in _RATES if name in record.metrics), "")
 
 
@@ -31,7 +32,9 @@ def title(record: Record) -> str:
     level = f"{record.mpi}, thread level {record.thread_level}, {record.dtype or 'no data'}"
     note = " OVERSUBSCRIBED" if record.oversubscribed else ""
     sizes = "" if record.nbytes is None else "; size: bytes of one rank's send buffer"
-    return f"# {record.benchmark}: {where}; {level}{sizes}{note}"
+    how = [record.algorithm, record.mode, record.backend]
+    ways = [way for way in how if way not in ("", LIBRARY, MPI)]
+    return f"# {', '.join([record.benchmark, *ways])}: {where}; {level}{sizes}{note}"
 
 
 def method(record: Record) -> str:
@@ -46,7 +49,8 @@ def columns(record: Record, byte_rate: Unit) -> str:
     timed = "window us" if record.method.get("window") else "median us"
     heads = ["size", "n", timed, "95 % interval", "p99 us"]
     if rate := rate_name(record):
-        heads += [" ".join(part for part in (rate, record.direction, byte_rate.name) if part), GBIT_PER_S.name]
+        unit = unit_for(record.metrics[rate].unit, byte_rate).name
+        heads += [" ".join(part for part in (rate, record.direction, unit) if part), GBIT_PER_S.name]
     return "# " + _line(heads)[2:]
 
 
@@ -63,7 +67,8 @@ def row(record: Record, byte_rate: Unit) -> str:
         _text(record.metrics.get("time_p99"), US),
     ]
     if rate := rate_name(record):
-        cells += [_text(record.metrics[rate], unit) for unit in (byte_rate, GBIT_PER_S)]
+        measured, carried = record.metrics[rate], record.metrics[_RATES[rate]]
+        cells += [_text(measured, unit_for(measured.unit, byte_rate)), _text(carried, GBIT_PER_S)]
     return _line(cells) + (_IMPOSSIBLE if impossible(record.metrics, record.hosts) else "")
 
 

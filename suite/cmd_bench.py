@@ -24,6 +24,11 @@ from suite import arguments, benchtable, session, together, user_settings
 
 _FABRIC = "as launched"
 _SIZES = "8:4M"
+_WAYS = {
+    "mode": "how a collective is called, such as nonblocking or in-place (default: blocking)",
+    "algorithm": "one of our own instead of the library's, such as ring",
+    "backend": "a library of torch.distributed instead of MPI, such as gloo",
+}
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -52,6 +57,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--sync", choices=sync.NAMES, help="how the ranks of a collective start together (default auto)"
     )
+    for option, what in _WAYS.items():
+        parser.add_argument(f"--{option}", metavar="NAME", help=what)
     parser.add_argument("--thread-level", choices=mpi.THREAD_LEVELS, default="single", help="default: single")
     parser.add_argument("--pages", choices=PAGE_POLICIES, default="small", help="page policy (default: small)")
     arguments.add_units(parser)
@@ -89,8 +96,12 @@ def _cases(args: argparse.Namespace, table: registry.Registry) -> list[Case]:
         raise UserError(f"{benchmark.name} needs placed ranks: measure it with fabricbench run --plan")
     if args.sync and not benchmark.synchronised:
         raise UserError(f"{benchmark.name} starts its ranks itself: leave out --sync")
+    mode, algorithm, backend = (_way(option, getattr(args, option), benchmark) for option in _WAYS)
+    if [mode, algorithm, backend].count("") < 2:
+        raise UserError("--mode, --algorithm and --backend are ways apart: give one of them")
     base = Case(
-        benchmark.name, _FABRIC, recipe="", budget_s=args.seconds, max_iterations=args.iterations,
+        benchmark.name, _FABRIC, recipe="", mode=registry.case_mode(mode), algorithm=algorithm or registry.LIBRARY,
+        backend=backend or registry.MPI, budget_s=args.seconds, max_iterations=args.iterations,
         min_iterations=min(10, args.iterations), dtype=_dtype(args.dtype, benchmark), sync=args.sync or "auto",
         precision=benchmark.precision if args.precision is None else args.precision,
     )  # fmt: skip
@@ -100,6 +111,15 @@ def _cases(args: argparse.Namespace, table: registry.Registry) -> list[Case]:
     kind = dtype(base.dtype)
     sizes = [size for size in parse_sizes(_SIZES if args.sizes is None else args.sizes) if elements(size, kind) >= 0]
     return [replace(base, nbytes=size) for size in sizes]
+
+
+def _way(option: str, name: str | None, benchmark: registry.Benchmark) -> str:
+    """The name given for an option, if the benchmark has it; nothing where none, or the usual one, is."""
+    has = getattr(benchmark, f"{option}s")
+    if name is not None and name not in has:
+        allowed = f"one of {', '.join(has)}" if has else f"leave out --{option}"
+        raise UserError(f"{benchmark.name} has no {option} {name!r}: {allowed}")
+    return "" if name is None or name == has[0] else name
 
 
 def _refuse_sizes(args: argparse.Namespace, benchmark: registry.Benchmark) -> None:
@@ -135,6 +155,9 @@ def _rows(job: Job, cases: Sequence[Case], table: registry.Registry, args: argpa
         "dtype": cases[0].dtype or "no data",
         "iterations": args.iterations,
         "sync": cases[0].sync,
+        "mode": cases[0].mode,
+        "algorithm": cases[0].algorithm,
+        "backend": cases[0].backend,
         "precision": cases[0].precision,
     }
     job.agree(args.name, **wanted, seconds=args.seconds, pages=args.pages)

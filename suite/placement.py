@@ -31,14 +31,16 @@ class Target:
 HERE = Target()
 
 
-def kind_of(benchmark: str) -> str:
-    """What cases have in common that share a job."""
-    return benchmark if benchmark in ("train", "offload_allreduce") else "mpi"
+def kind_of(case: Case) -> str:
+    """What cases have in common that share a job: how ranks are placed, and whether they load torch."""
+    if case.benchmark in ("train", "offload_allreduce"):
+        return case.benchmark
+    return "mpi" if case.backend == "mpi" else "torch"
 
 
 def why_not(case: Case, fabric: Fabric, cores: int, target: Target = HERE) -> tuple[Status, str]:
     """The status and reason of a case that cannot run on this fabric; ``ok`` and nothing where it can."""
-    kind = kind_of(case.benchmark)
+    kind = kind_of(case)
     if reason := _no_place(case, fabric, cores, target):
         return "skipped", reason
     hosts = place(fabric, case.ranks, kind, range(cores), target.slots)[0]
@@ -73,7 +75,7 @@ def _no_slot(case: Case, fabric: Fabric, target: Target) -> str:
 
 def flavoured(case: Case, fabric: Fabric, cpus: Sequence[int], target: Target) -> Case:
     """The case with the flavour of recipe that its placement takes."""
-    hosts = place(fabric, case.ranks, kind_of(case.benchmark), cpus, target.slots)[0]
+    hosts = place(fabric, case.ranks, kind_of(case), cpus, target.slots)[0]
     return replace(case, recipe=flavour(hosts))
 
 

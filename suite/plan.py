@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from typing import Any
 
 from fabrics.errors import UserError
@@ -12,6 +13,7 @@ from fabrics.model import Fabric
 from microbench import pacing
 from microbench.case import Case
 from microbench.record import Status
+from microbench.registry import BLOCKING, LIBRARY, case_mode
 from suite.placement import HERE, Target, flavour, flavoured, kind_of, place, why_not
 from suite.planfile import PlanFile, Section
 from training.workload import Workload
@@ -106,7 +108,7 @@ def make_plan(
                 if status != "ok":
                     skips.append(Skip(case, fabric, status, reason))
                 else:
-                    groups.setdefault((fabric.name, case.ranks, kind_of(case.benchmark)), []).append(case)
+                    groups.setdefault((fabric.name, case.ranks, kind_of(case)), []).append(case)
     by_name = {fabric.name: fabric for fabric in usable}
     jobs: list[JobPlan] = []
     for launch in range(1, file.launches + 1):
@@ -148,7 +150,7 @@ def section_cases(section: Section, fabric: Fabric) -> Iterable[Case]:
         max_iterations=section.max_iterations,
         precision=section.precision,
         sync=section.sync or "auto",
-        mode=f"{section.sync} sync" if section.sync else "",
+        mode=_mode(section.sync),
     )
     for model in section.models:
         options = {key: value for key, value in model.items() if key != "budget_s"}
@@ -157,11 +159,24 @@ def section_cases(section: Section, fabric: Fabric) -> Iterable[Case]:
         yield with_deadline(case, fabric, section.deadline_s)
     if section.models:
         return
-    for ranks in section.ranks:
-        for dtype in section.dtypes or ("",):
-            for nbytes in section.sizes or (None,):
-                case = replace(base, ranks=ranks, dtype=dtype, nbytes=nbytes)
-                yield with_deadline(case, fabric, section.deadline_s)
+    for ranks, dtype, nbytes in product(section.ranks, section.dtypes or ("",), section.sizes or (None,)):
+        for way in _ways(section):
+            yield with_deadline(
+                replace(base, ranks=ranks, dtype=dtype, nbytes=nbytes, **way), fabric, section.deadline_s
+            )
+
+
+def _ways(section: Section) -> Iterable[dict[str, Any]]:
+    """What is set beside each other at one size: backends, the MPI library's modes, and algorithms of our own."""
+    yield from ({"backend": backend} for backend in section.backends if backend != "mpi")
+    if "mpi" in section.backends:
+        yield from ({"mode": _mode(section.sync, mode)} for mode in section.modes if LIBRARY in section.algorithms)
+        yield from ({"algorithm": algorithm} for algorithm in section.algorithms if algorithm != LIBRARY)
+
+
+def _mode(sync: str, mode: str = BLOCKING) -> str:
+    """What a case's mode says: nothing of the usual ones, so that ids of cases stay as they were."""
+    return " ".join(filter(None, (case_mode(mode), f"{sync} sync" if sync else "")))
 
 
 def with_deadline(case: Case, fabric: Fabric, deadline_s: float | None = None) -> Case:
@@ -172,7 +187,7 @@ def with_deadline(case: Case, fabric: Fabric, deadline_s: float | None = None) -
 def estimate_s(case: Case, fabric: Fabric) -> float:
     """About how long a case takes at most: its budget, or what the fabric's rate makes of its fewest iterations."""
     rate = (fabric.rate_bits_per_s or 8 * _ASSUMED_BYTES_PER_S) / 8
-    messages = 64 if case.benchmark in ("bandwidth", "bibw") else 2
+    messages = 64 if case.benchmark in ("bandwidth", "bibw", "message_rate") else 2
     per_iteration_s = (case.nbytes or 0) * messages / rate
     data_s = _DATA_S_PER_BYTE * (case.nbytes or 0)
     return (pacing.at_most_s(case, per_iteration_s) + data_s) * 1.15 + 0.05
@@ -180,7 +195,7 @@ def estimate_s(case: Case, fabric: Fabric) -> float:
 
 def estimate_job_s(job: JobPlan) -> float:
     """About how long a job takes, its start and probe included."""
-    start = _TORCH_START_S if any(case.benchmark == "train" for case in job.cases) else _MPI_START_S
+    start = _TORCH_START_S if any(case.backend != "mpi" for case in job.cases) else _MPI_START_S
     return start + _PROBE_S + sum(estimate_s(case, job.fabric) for case in job.cases)
 
 

