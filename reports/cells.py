@@ -167,8 +167,8 @@ def titled(title: str, group: Sequence[Summary], names: Sequence[str], drawn: st
 def absences(group: Iterable[Summary], names: Iterable[str]) -> list[str]:
     """Why cells say ``n/a``, where the reason is too long for a cell."""
     found = [s.metrics[name].note for s in group for name in names if name in s.metrics and not s.ends(name)]
-    reasons = dict.fromkeys(note for note in found if len(note) > _SHORT)
-    return [prose("n/a: " + "; ".join(reason.removeprefix("n/a ") for reason in reasons))] if reasons else []
+    long = [note.removeprefix("n/a: ").removeprefix("n/a ") for note in found if len(note) > _SHORT]
+    return [prose("n/a: " + "; ".join(dict.fromkeys(long)))] if long else []
 
 
 def _brief(note: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from reports.starts import FEW, MOSTLY, in_time, least_in_time, usual_skew_share
 from reports.summary import Summary
 from reports.units import BITS
-from reports.view import View, alone, impossible, ways
+from reports.view import View, alone, impossible, links, ways
 
 
 def marks(v: View, s: Summary) -> str:
@@ -34,4 +34,4 @@ def above_declared(v: View, s: Summary) -> bool:
     """Whether a rate exceeds what the fabric declares; two-way traffic may have twice the rate."""
     declared = v.rate(s.fabric)
     rates = [x for name in ("bandwidth", "busbw") if (x := s.value(name)) is not None]
-    return declared is not None and any(x * BITS > declared * ways(s) for x in rates)
+    return declared is not None and any(x * BITS > declared * ways(s) * links(s) for x in rates)

@@ -10,6 +10,7 @@ from statistics import median
 
 from microbench.record import Record
 from reports.summary import Summary
+from reports.variants import own
 from reports.view import View, number, own_warnings
 
 FEW = 0.80  # of the iterations began in time: fewer are told
@@ -109,8 +110,8 @@ def explained_s(v: View, r: Record) -> float:
 
 
 def _longest(v: View, r: Record, benchmark: str, ranks: int | None, instead: float) -> float:
-    """The time of a benchmark on the fabric of ``r``, at its smallest size: the upper end, where it has an interval."""
-    same = [s for s in v.of(benchmark) if (s.fabric, s.recipe, s.mpi) == (r.fabric, r.recipe, r.mpi)
+    """The time of the library's own benchmark on the fabric of ``r``, at its smallest size: the upper end, if any."""
+    same = [s for s in v.of(benchmark) if own(s) and (s.fabric, s.recipe, s.mpi) == (r.fabric, r.recipe, r.mpi)
             and ranks in (None, s.ranks) and s.value("time") is not None]  # fmt: skip
     least = min((s.nbytes or 0 for s in same), default=0)
     ends = [s.ends("time") or (0.0, s.value("time") or 0.0) for s in same if (s.nbytes or 0) == least]

@@ -39,17 +39,26 @@ def bullet(text: str) -> str:
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], aligns: Sequence[str]) -> str:
-    """A plain table of strings; columns that hold nothing are left out."""
+    """A plain table of strings; columns that hold nothing are left out. A heading may have several lines."""
     body = [list(row) for row in rows]
     kept = [i for i in range(len(heads)) if any(row[i] for row in body)]
     if not kept:
         return ""
     # Heading and rule are rows like the others: tabulate would widen each headed column by two.
-    wide = [max(len(row[i]) for row in [heads, *body]) for i in kept]
+    head = _head(heads)
+    wide = [max(len(row[i]) for row in [*head, *body]) for i in kept]
     rule = ["-" * width for width in wide]
-    drawn = tabulate([[heads[i] for i in kept], rule, *([row[i] for i in kept] for row in body)], tablefmt="plain",
+    above = [[row[i] for i in kept] for row in head]
+    drawn = tabulate([*above, rule, *([row[i] for i in kept] for row in body)], tablefmt="plain",
                      disable_numparse=True, colalign=[aligns[i] for i in kept])  # fmt: skip
     return "\n".join(line.rstrip() for line in drawn.splitlines())
+
+
+def _head(heads: Sequence[str]) -> list[list[str]]:
+    """The headings as rows, ending together."""
+    lines = [head.split("\n") for head in heads]
+    deep = max(map(len, lines), default=1)
+    return [list(row) for row in zip(*([""] * (deep - len(told)) + told for told in lines), strict=True)]
 
 
 def pairs(rows: Iterable[tuple[str, str]]) -> str:
@@ -59,16 +68,19 @@ def pairs(rows: Iterable[tuple[str, str]]) -> str:
     return "\n".join(prose(text, " " * wide, name.ljust(wide)) for name, text in given)
 
 
-def by_size(summaries: Iterable[Summary], columns: Sequence[Column], of: Cell | None = None) -> str:
+def by_size(
+    summaries: Iterable[Summary], columns: Sequence[Column], of: Cell | None = None, apart: bool = False
+) -> str:
     """Rows grouped by size with a line per fabric, in the order given within a size; each size named once.
 
-    ``of`` names the group where it is not the size.
+    ``of`` names the group where it is not the size; ``apart`` leaves a line between groups.
     """
     label = of or (lambda s: size(s.nbytes))
     rows: list[list[str]] = []
     ranked = sorted(summaries, key=lambda s: -1 if s.nbytes is None else s.nbytes)
     for name, group in grouped(ranked, label).items():
         cells = [[column.cell(s) for column in columns] for s in group]
+        rows += [[""] * (len(columns) + 1)] if apart and rows else []
         rows += [["" if name == "-" or i else name, *row] for i, row in enumerate(cells)]
     aligns = ["right", *(column.align for column in columns)]
     return table(["size", *(column.head for column in columns)], rows, aligns)

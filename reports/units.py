@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -13,11 +14,15 @@ _DECIMAL = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 
 @dataclass(frozen=True)
 class Unit:
-    """A printed unit: base units times ``scale``; ``decimals`` fixed, or four significant digits."""
+    """A printed unit: base units times ``scale``; ``decimals`` fixed, or four significant digits.
+
+    ``small`` keeps four digits below 1 too, where three decimals would not tell much.
+    """
 
     name: str
     scale: float
     decimals: int | None = None
+    small: bool = False
 
     def text(self, value: float, like: float | None = None) -> str:
         """``value`` (base units) without its unit, with as many decimals as ``like`` is printed with."""
@@ -30,6 +35,8 @@ class Unit:
         if self.decimals is not None:
             return self.decimals
         scaled = abs(value * self.scale)
+        if self.small and 0 < scaled < 1:
+            return 3 - math.floor(math.log10(scaled))
         return 3 if scaled < 10 else 2 if scaled < 100 else 1 if scaled < 10000 else 0
 
 
@@ -41,12 +48,13 @@ GBIT_PER_S = Unit("Gbit/s", BITS * 1e-9, 3)
 PERCENT = Unit("%", 100, 1)
 PLAIN = Unit("", 1, 2)
 PER_S = Unit("images/s", 1)
+MMSG_PER_S = Unit("Mmsg/s", 1e-6, small=True)
 
 GBIT_SHORT = Unit("Gbit/s", BITS * 1e-9)
 
 BYTE_RATES: Mapping[str, Unit] = MappingProxyType({"decimal": MB_PER_S, "binary": MIB_PER_S})
 
-_BASE = {"s": US, "images/s": PER_S}
+_BASE = {"s": US, "images/s": PER_S, "messages/s": MMSG_PER_S}
 
 
 def unit_for(base: str, byte_rate: Unit = MB_PER_S) -> Unit:

@@ -17,7 +17,8 @@ from reports.units import rate as rate_text
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
 
-POINT_TO_POINT = ("latency", "bandwidth", "bibw")
+MESSAGE_RATE = "message_rate"
+POINT_TO_POINT = ("latency", "bandwidth", "bibw", MESSAGE_RATE)
 TRAINING = "train"
 OFFLOAD = "offload_"
 MEMORY_BYTES_PER_S = 10e12  # of a host: the fastest accelerator's HBM has 8 TB/s, the DDR5 of two sockets below 2 TB/s
@@ -112,8 +113,13 @@ class View:
 
     def peak(self, fabric: str) -> float:
         """The highest one-way bandwidth measured, bytes/s; 0 where none was."""
-        return max((v for s in self.of("bandwidth") if s.fabric == fabric
-                    if (v := s.value("bandwidth")) is not None), default=0.0)  # fmt: skip
+        found = self.stream(fabric)
+        return 0.0 if found is None else found.value("bandwidth") or 0.0
+
+    def stream(self, fabric: str) -> Summary | None:
+        """The one-way stream of the highest bandwidth measured; None where none was."""
+        found = [s for s in self.of("bandwidth") if s.fabric == fabric and s.value("bandwidth") is not None]
+        return max(found, key=lambda s: s.value("bandwidth") or 0.0, default=None)
 
     @cached_property
     def reference(self) -> str:
@@ -197,6 +203,15 @@ def alone(s: Summary | Record) -> bool:
 def ways(s: Summary) -> int:
     """2 where both directions are counted, else 1."""
     return 2 if s.direction == "bi" or s.benchmark == "bibw" else 1
+
+
+def links(s: Summary) -> int:
+    """How many links its bytes may take at once: one, but for pairs of ranks on several hosts one of each."""
+    if s.benchmark != MESSAGE_RATE:
+        return 1
+    half = len(s.hosts) // 2
+    crossing = [pair for pair in zip(s.hosts[:half], s.hosts[half:], strict=False) if len(set(pair)) > 1]
+    return max(1, min((len(set(side)) for side in zip(*crossing, strict=True)), default=1))
 
 
 def number(data: Any) -> float | None:

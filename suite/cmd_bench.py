@@ -155,10 +155,8 @@ def _rows(job: Job, cases: Sequence[Case], table: registry.Registry, args: argpa
         "dtype": cases[0].dtype or "no data",
         "iterations": args.iterations,
         "sync": cases[0].sync,
-        "mode": cases[0].mode,
-        "algorithm": cases[0].algorithm,
-        "backend": cases[0].backend,
         "precision": cases[0].precision,
+        **{option: given for option in _WAYS if (given := getattr(args, option))},
     }
     job.agree(args.name, **wanted, seconds=args.seconds, pages=args.pages)
     for case in (replace(case, ranks=job.size) for case in cases):

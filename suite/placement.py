@@ -33,7 +33,7 @@ HERE = Target()
 
 def kind_of(case: Case) -> str:
     """What cases have in common that share a job: how ranks are placed, and whether they load torch."""
-    if case.benchmark in ("train", "offload_allreduce"):
+    if case.benchmark == "offload_allreduce":
         return case.benchmark
     return "mpi" if case.backend == "mpi" else "torch"
 

@@ -1,4 +1,4 @@
-"""Chapter 4: collectives, fabric beside fabric, a table per benchmark and number of ranks."""
+"""Chapter 4: collectives, the library's own fabric beside fabric, then its algorithms side by side on each fabric."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from statistics import median
 
 from microbench.record import Record
 from reports import cells, starts, tables
+from reports.chapters import algorithms
 from reports.marks import marks
 from reports.summary import Summary
 from reports.units import PERCENT, US, Unit, count, size, time_unit, unit_for
+from reports.variants import comparisons, label, own
 from reports.view import OFFLOAD, POINT_TO_POINT, TRAINING, Chapter, Finding, View, alone, grouped, kind, number, setup
 
 TITLE = "Allreduce and other collectives"
@@ -33,11 +35,14 @@ def chapter(v: View) -> Chapter:
     shown = sorted(v.of(*names), key=lambda s: (names.index(s.benchmark), s.ranks))
     if not shown:
         return Chapter(4, TITLE, (v.absent(*names) if names else v.absent("allreduce"),))
-    blocks = []
-    for group in grouped(shown, setup).values():
+    compared, blocks = comparisons(shown), []
+    elsewhere = {s.id for rows in compared for s in rows if not own(s)}
+    beside = [s for s in shown if s.id not in elsewhere]
+    for group in grouped(beside, setup).values():
         blocks += [_timed(v, group)] if any("time" in s.metrics for s in group) else [_any(v, group)]
+    blocks += algorithms.blocks(v, compared)
     blocks += [drawn] if (drawn := _starts(v, shown)) else []
-    return Chapter(4, TITLE, tuple(blocks), tuple(_findings(v)))
+    return Chapter(4, TITLE, tuple(blocks), (*_findings(beside), *algorithms.findings(v, compared)))
 
 
 def benchmarks(v: View) -> list[str]:
@@ -125,9 +130,9 @@ def _any(v: View, group: Sequence[Summary]) -> str:
     return cells.titled(group[0].benchmark, group, (), drawn or "No metric was recorded.", cells.based(counts))
 
 
-def _findings(v: View) -> Iterator[Finding]:
+def _findings(beside: Sequence[Summary]) -> Iterator[Finding]:
     """For each setup of allreduce, the fabrics at the largest size that they share; one rank alone reduces nothing."""
-    for group in grouped((s for s in v.of("allreduce") if not alone(s)), setup).values():
+    for group in grouped((s for s in beside if s.benchmark == "allreduce" and not alone(s)), setup).values():
         sizes = [{s.nbytes for s in same} for same in grouped(group, lambda s: s.fabric).values()]
         shared = set.intersection(*sizes) - {None}
         if not shared:
@@ -137,7 +142,7 @@ def _findings(v: View) -> Iterator[Finding]:
         told = [f"{s.fabric} {cells.told(s, 'time', time_unit(s.value('time') or 0.0))}" for s in last]
         if told:
             s = last[0]
-            by = ", ".join(part for part in (s.backend, s.dtype) if part)
+            by = ", ".join(part for part in (s.backend, "" if own(s) else label(s), s.dtype) if part)
             text = f"allreduce of {size(largest)} on {count(s.ranks, 'rank')} ({by}): {', '.join(told)}."
             yield Finding(4, text, {"nbytes": largest, "ranks": s.ranks, "backend": s.backend, "dtype": s.dtype,
                                     "time": {x.fabric: x.value("time") for x in last}})  # fmt: skip

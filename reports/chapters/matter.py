@@ -12,6 +12,7 @@ from reports import cells, tables
 from reports.ratios import HOW, Ratio, speed
 from reports.summary import Summary
 from reports.units import GBIT_PER_S, MS, PERCENT, US, Unit, count, rate, size, times, volume
+from reports.variants import by_mpi, form, own
 from reports.view import TRAINING, Chapter, Finding, View, alone, number, setup, setup_text
 
 TITLE = "Does the fabric matter?"
@@ -113,7 +114,8 @@ def _allreduce(v: View, slow: str, fast: str, train: Summary | None) -> Row | No
         s, nbytes = m[0], max(m[0].nbytes or 0, 1)
         far = -nbytes if wanted is None else abs(math.log(nbytes / wanted))
         unlike = (s.ranks != train.ranks, s.backend != train.backend) if train else ()
-        return (*unlike, far, s.dtype != "float32", s.ranks)
+        unusual = form(s) != "" or (by_mpi(s) and not own(s))  # the library's own stands for MPI
+        return (*unlike, unusual, far, s.dtype != "float32", s.ranks)
 
     a, b = min(found, key=fit)
     return Row(f"allreduce ms, {size(a.nbytes)}", a, b, "time", MS)

@@ -10,6 +10,7 @@ from reports.chapters.missing import blocks
 from reports.marks import above_declared, unproved
 from reports.summary import Summary, basis, ranged
 from reports.units import US, count, rate, size, volume
+from reports.variants import label, own
 from reports.view import MEMORY_BYTES_PER_S, Chapter, Finding, View, grouped, impossible, kind, own_warnings
 
 TITLE = "Verdicts, warnings, and what has no number"
@@ -132,7 +133,7 @@ def _late(v: View) -> Iterator[Finding]:
     """Ranks that begin last again and again, where that costs a part of the time: a sentence for each fabric."""
     found = [(s, ranks) for s in v.published if (ranks := starts.late(v, s))]
     for fabric, same in grouped(found, lambda f: f[0].fabric).items():
-        told = [f"{kind(s)}{_sized(s)}: {_who(ranks)} ({_delay(v, s)})" for s, ranks in same]
+        told = [f"{kind(s)}{_sized(s)}{_by(s)}: {_who(ranks)} ({_delay(v, s)})" for s, ranks in same]
         text = (
             f"WARNING: on {fabric} a rank begins last far more often than by chance, and later than its way to start "
             f"explains, by {100 * starts.LATE:.0f} % of the time or more: {_some(told, '; ')}."
@@ -169,7 +170,7 @@ def _sized(s: Summary | Record) -> str:
 
 
 def _headlines(s: Summary) -> list[str]:
-    return [n for n in s.metrics if n in ("time", "bandwidth", "step") or n.endswith(".overall")][:1]
+    return [n for n in s.metrics if n in ("time", "bandwidth", "message_rate", "step") or n.endswith(".overall")][:1]
 
 
 def wideness(s: Summary, name: str) -> float | None:
@@ -205,4 +206,9 @@ def _fluctuating(what: str, found: Sequence[tuple[float, Summary]], of: int) -> 
 
 
 def _case(s: Summary) -> str:
-    return f"{kind(s)}{_sized(s)} on {s.fabric}"
+    return f"{kind(s)}{_sized(s)} on {s.fabric}{_by(s)}"
+
+
+def _by(s: Summary) -> str:
+    """Which algorithm or form of a collective it is, where it is not the library's own in the usual way."""
+    return "" if own(s) or s.workload else f" ({label(s)})"

@@ -68,8 +68,8 @@ class Folder:
         more.setdefault("hosts", LAB_HOSTS if fabric in RATES else ("localhost",) * ranks)
         more.setdefault("method", METHOD)
         size = "" if nbytes is None else f"{nbytes}B"
-        parts = (benchmark, fabric, more["recipe"], more["backend"], more.get("mode", ""), more.get("workload", ""),
-                 more.get("dtype", ""), size, f"{ranks}r")  # fmt: skip
+        parts = (benchmark, fabric, more["recipe"], more["backend"], more.get("algorithm", ""), more.get("mode", ""),
+                 more.get("workload", ""), more.get("dtype", ""), size, f"{ranks}r")  # fmt: skip
         record = Record("/".join(p for p in parts if p), benchmark, fabric, status, nbytes=nbytes, ranks=ranks,
                         launch=launch, emulated=fabric in RATES, mpi="MPICH 5.0.2", thread_level="single",
                         **more)  # type: ignore[arg-type]  # fmt: skip

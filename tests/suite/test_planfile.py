@@ -21,9 +21,8 @@ def table() -> Registry:
 @pytest.mark.parametrize("tier", TIERS)
 def test_tiers_parse(tier: str, table: Registry) -> None:
     file = read_tier(tier, table)
-    assert {"latency", "bandwidth", "bibw", "allreduce", "broadcast", "barrier", "offload_allreduce", "train"} == {
-        section.benchmark for section in file.sections
-    }
+    usual = {"latency", "bandwidth", "bibw", "allreduce", "broadcast", "barrier", "offload_allreduce", "train"}
+    assert usual <= {section.benchmark for section in file.sections}
     assert file.launches >= 1
 
 

@@ -142,13 +142,19 @@ def test_a_fabric_whose_bytes_went_elsewhere_is_told_and_not_published(tmp_path:
     assert "tcp-lo" not in chapter
 
 
+def _heed_interrupts() -> None:
+    """What a shell starts in the background ignores SIGINT, and so do its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def started(tmp_path: Path) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
     """A run that hangs in its second case, and all its descendants."""
     plan = tmp_path / "plan.toml"
     plan.write_text("launches = 1\nbudget_s = 0.05\n[plant_ok]\n[plant_hang]\n")
     where = ("--fabric", "shm", "--module", "tests.plant", "-o", str(tmp_path / "run"))
     command = [sys.executable, "-m", "suite.cli", "run", "--plan", str(plan), *where]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(command, **pipes, text=True, preexec_fn=_heed_interrupts)  # noqa: PLW1509 - no threads
     until = time.monotonic() + 60
     while not ((tmp_path / "run" / "records.jsonl").exists() and records(tmp_path / "run")):
         assert time.monotonic() < until
