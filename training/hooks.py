@@ -13,18 +13,17 @@ Average = Callable[[Tensor], torch.futures.Future[Tensor]]
 
 
 def average_over_ranks(gradients: Tensor) -> torch.futures.Future[Tensor]:
-    """The mean of ``gradients`` over all ranks, computed in place, as DDP's own allreduce does it.
-
-    The future is the allreduce's own, whose value is a list of the one tensor, which DDP takes as well. A callback
-    of Python's on it would run in gloo's thread: inside the timed step, and with a lock that the end of the group may
-    hold while it waits for that thread.
-    """
+    """The mean of ``gradients`` over all ranks, computed in place, as DDP's own allreduce does it."""
     gradients.div_(dist.get_world_size())
     work = dist.all_reduce(gradients, async_op=True)
     if work is None:
         raise RuntimeError("an asynchronous allreduce returned no handle: is this rank in the group?")
-    averaged: torch.futures.Future[Tensor] = work.get_future()
+    averaged: torch.futures.Future[Tensor] = work.get_future().then(_first)
     return averaged
+
+
+def _first(done: torch.futures.Future[list[Tensor]]) -> Tensor:
+    return done.value()[0]
 
 
 class SwitchedHook:

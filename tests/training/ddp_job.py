@@ -82,11 +82,14 @@ class Plants:
     def sum_only(self, gradients):
         import torch
 
-        return torch.distributed.all_reduce(gradients, async_op=True).get_future()
+        return torch.distributed.all_reduce(gradients, async_op=True).get_future().then(lambda f: f.value()[0])
 
     def one_element_off(self, gradients):
-        gradients[0] += 0.01
-        return self.right(gradients)
+        def spoil(done):
+            done.value()[0] += 0.01
+            return done.value()
+
+        return self.right(gradients).then(spoil)
 
     def breaks_later(self, gradients):
         return self.right(gradients) if self.calls < 12 else self.kept_local(gradients)
