@@ -25,6 +25,9 @@ CONNECT_TIMEOUT_S = 30.0
 _DEVICE_VARIABLE = "GLOO_SOCKET_IFNAME"
 _CAME, _VERDICT, _WHOLE = "fabricbench/came", "fabricbench/verdict", "whole"
 _LOOK_S, _GRACE_S = 0.02, 5.0
+# A thread of gloo's lets go of an operation's Python objects a little after it, for which it takes the interpreter's
+# lock; the end of a group holds that lock while it waits for such threads. Both would wait for ever.
+_SETTLE_S = 0.05
 
 
 @contextmanager
@@ -44,6 +47,7 @@ def process_group(job: Job, timeout_s: float) -> Iterator[None]:
         job.comm.Barrier()  # rank 0 holds the store: it leaves last
     finally:
         if dist.is_initialized():
+            time.sleep(_SETTLE_S)
             dist.destroy_process_group()
 
 
