@@ -164,12 +164,16 @@ def _moved(hosts: Sequence[_Host]) -> _Finding:
 
 def _unmoved(hosts: Sequence[_Host]) -> _Finding:
     """The finding for shared memory: nothing may rise, lo included."""
-    rises = [(host, rise) for host in hosts for rise in host.rises]
+    rises, payload = [(host, rise) for host in hosts for rise in host.rises], hosts[0].largest
     if not rises:
-        return "proved", f"no device rose for {_size(hosts[0].largest)}"
+        idle = max((max(counts) for host in hosts for counts in host.background.values()), default=0)
+        beyond = " beyond its background" if idle > RISE_FLOOR_BYTES else ""
+        return "proved", f"no device rose{beyond} for {_size(payload)}"
     if all(rise.excess <= rise.background for _, rise in rises):
         return "unknown", f"{_rose(rises)}, no more than without the probe: cannot tell"
-    return "disproved", f"{_rose(rises)} for {_size(hosts[0].largest)}: not shared memory"
+    if all(rise.excess < NOISE * host.largest for host, rise in rises):  # one pair's bytes go one way
+        return "unknown", f"{_rose(rises)} for {_size(payload)}: less than those bytes, so perhaps others': cannot tell"
+    return "disproved", f"{_rose(rises)} for {_size(payload)}: not shared memory"
 
 
 def _carried(host: _Host) -> str:

@@ -227,5 +227,5 @@ def own_warnings(r: Record) -> list[str]:
 
 
 def jobs_of(v: View, fabric: str) -> list[Mapping[str, Any]]:
-    """The jobs that ran over a fabric."""
-    return [job for job in v.data.jobs if job.get("fabric") == fabric]
+    """The jobs that ran over a fabric, but for those that were tried again since."""
+    return [job for job in v.data.jobs if job.get("fabric") == fabric and not job.get("retried")]

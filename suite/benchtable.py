@@ -103,7 +103,8 @@ def _began(told: Sequence[Record]) -> Iterator[str]:
     if record is None or PERCENT.text(least) == PERCENT.text(1.0):
         return
     most = max(share for share, _ in shares)
-    where = "" if len(shares) == 1 else f" ({size(record.nbytes)}) to {PERCENT.text(most)}"
+    same = PERCENT.text(least) == PERCENT.text(most)
+    where = "" if same else f" ({size(record.nbytes)}) to {PERCENT.text(most)}"
     yield f"{PERCENT.text(least)}{where} % of iterations began in time on every rank; n leaves out the others"
 
 

@@ -143,6 +143,7 @@ def _findings(beside: Sequence[Summary]) -> Iterator[Finding]:
         if told:
             s = last[0]
             by = ", ".join(part for part in (s.backend, "" if own(s) else label(s), s.dtype) if part)
-            text = f"allreduce of {size(largest)} on {count(s.ranks, 'rank')} ({by}): {', '.join(told)}."
+            crowded = " OVERSUBSCRIBED" if any(x.oversubscribed for x in last) else ""
+            text = f"allreduce of {size(largest)} on {count(s.ranks, 'rank')}{crowded} ({by}): {', '.join(told)}."
             yield Finding(4, text, {"nbytes": largest, "ranks": s.ranks, "backend": s.backend, "dtype": s.dtype,
                                     "time": {x.fabric: x.value("time") for x in last}})  # fmt: skip

@@ -130,15 +130,16 @@ def _unusable(v: View) -> str:
 
 
 def _jobs(v: View) -> str:
-    """Jobs that failed: those of a fabric that share a reason in one line."""
+    """Jobs that failed, tried again since or not: those of a fabric that share a reason in one line."""
     bad = [job for job in v.data.jobs if job.get("status") not in (None, "ok") or job.get("reason")]
-    lines = [tables.bullet(f"{_numbered(same)}, {fabric}): {status}: {reason or 'no reason recorded'}")
-             for (fabric, status, reason), same in grouped(bad, _end).items()]  # fmt: skip
+    lines = [tables.bullet(f"{_numbered(same)}, {fabric}{since}): {status}: {reason or 'no reason recorded'}")
+             for (fabric, since, status, reason), same in grouped(bad, _end).items()]  # fmt: skip
     return "\n".join(["Jobs that did not end well", *lines]) if lines else ""
 
 
-def _end(job: Mapping[str, Any]) -> tuple[str, str, str]:
-    return str(job.get("fabric", "?")), str(job.get("status")), str(job.get("reason") or "")
+def _end(job: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    since = "; tried again since" if job.get("retried") else ""
+    return str(job.get("fabric", "?")), since, str(job.get("status")), str(job.get("reason") or "")
 
 
 def _numbered(jobs: Sequence[Mapping[str, Any]]) -> str:

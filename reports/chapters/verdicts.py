@@ -7,15 +7,17 @@ from collections.abc import Iterator, Sequence
 from microbench.record import Record
 from reports import starts
 from reports.chapters.missing import blocks
+from reports.load import mapping
 from reports.marks import above_declared, unproved
 from reports.summary import Summary, basis, ranged
 from reports.units import US, count, rate, size, volume
 from reports.variants import label, own
-from reports.view import MEMORY_BYTES_PER_S, Chapter, Finding, View, grouped, impossible, kind, own_warnings
+from reports.view import MEMORY_BYTES_PER_S, Chapter, Finding, View, grouped, impossible, kind, number, own_warnings
 
 TITLE = "Verdicts, warnings, and what has no number"
 NOT_JUDGED = "No limits given: nothing judged."
 FLUCTUATION, UNSTABLE = 0.10, 0.25  # of the value, as wideness has it
+BUSY = 1.0  # load of the last minute, of the cores; an installation just before is below it
 SLOW = 0.5  # of the declared rate, in one stream
 _EXAMPLES = 5
 
@@ -39,6 +41,7 @@ def warnings(v: View) -> Iterator[Finding]:
                         "with more busy ranks than CPUs: expect inflated times and tails")  # fmt: skip
     for told in v.data.run.get("warnings") or ():
         yield Finding(8, f"WARNING: {told}.", {"kind": "of the run"})
+    yield from _busy(v)
     yield from _impossible(v)
     yield from _above(v)
     yield from _slow(v)
@@ -47,6 +50,16 @@ def warnings(v: View) -> Iterator[Finding]:
     yield from _few_in_time(v)
     yield from _mostly_skew(v)
     yield from _late(v)
+
+
+def _busy(v: View) -> Iterator[Finding]:
+    """That others were at work on the machine when the run began."""
+    system = mapping(v.data.run.get("environment"))
+    load, cores = system.get("load_average"), number(system.get("cores"))
+    first = number(load[0]) if isinstance(load, list | tuple) and load else None
+    if first is not None and cores and first > BUSY * cores:
+        what = f"the machine was busy when the run began (load average {first:.1f} on {cores:.0f} cores)"
+        yield Finding(8, f"WARNING: {what}: numbers may be disturbed.", {"kind": "busy", "load_average": first})
 
 
 def _flagged(label: str, found: list[Summary], what: str) -> Iterator[Finding]:

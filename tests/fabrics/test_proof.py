@@ -140,12 +140,24 @@ def test_rails_carry_the_payload_together() -> None:
     assert judge(rails, {"a": PAYLOAD}, {}, seen, {}).verdict == "proved"
 
 
-@pytest.mark.parametrize(("device", "rise"), [("lo", PAYLOAD), ("eth0", PAYLOAD), ("lo", 2 * MB)])
+@pytest.mark.parametrize(("device", "rise"), [("lo", PAYLOAD), ("eth0", PAYLOAD)])
 def test_shared_memory_is_disproved_by_any_device(device: str, rise: int) -> None:
     seen = {"vm": {"lo": (0, 0), "eth0": (0, 0), device: (rise, rise)}}
     proof = judge(SHM, {"vm": PAYLOAD}, {"vm": PAYLOAD}, seen, {})
     assert proof.verdict == "disproved"
     assert f"{device} on vm rose {rise // MB} MB" in proof.detail
+
+
+def test_less_than_the_payload_elsewhere_may_be_of_others() -> None:
+    seen = {"vm": {"lo": (2 * MB, 2 * MB)}}
+    proof = judge(SHM, {"vm": PAYLOAD}, {"vm": PAYLOAD}, seen, {})
+    assert proof.verdict == "unknown"
+    assert "lo on vm rose 2 MB for" in proof.detail and "perhaps others'" in proof.detail
+
+
+def test_a_background_is_told_where_there_is_one() -> None:
+    busy = {"vm": {"lo": (2 * MB, 2 * MB)}}
+    assert judge(SHM, {"vm": PAYLOAD}, {"vm": PAYLOAD}, busy, busy).detail.startswith("no device rose beyond its back")
 
 
 def test_shared_memory_is_proved_by_silence_alone() -> None:

@@ -92,3 +92,11 @@ def test_the_empty_run_exports(tmp_path: Path) -> None:
     Folder().write(tmp_path)
     assert _json(tmp_path)["summaries"] == []
     assert render(tmp_path, "csv") == ",".join(COLUMNS) + "\n"
+
+
+def test_csv_gives_no_status_ok_to_what_went_elsewhere(tmp_path: Path) -> None:
+    f = Folder()
+    f.add("latency", "eth2g5", 8, proof="disproved", metrics={"time": metric(1e-5)})
+    f.add("latency", "eth10g", 8, metrics={"time": metric(1e-5)})
+    rows = csv.DictReader(io.StringIO(render(f.write(tmp_path), "csv")))
+    assert {row["fabric"]: row["status"] for row in rows} == {"eth2g5": "disproved", "eth10g": "ok"}

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from reports.chapters import proof
+from reports.chapters.missing import blocks
 from reports.load import load
 from reports.view import View, view
 from tests.reports.folder import lab_run
@@ -49,3 +50,15 @@ def test_the_other_fabrics_keep_their_verdicts(tmp_path: Path) -> None:
     assert set(proof.verdicts(v, "eth2g5")) == {"proved"}
     assert proof.verdicts(v, "eth10g") == {}
     assert proof.unreachable(v, "eth2g5") == ""
+
+
+def test_a_job_that_was_tried_again_has_no_say_in_the_verdict(tmp_path: Path) -> None:
+    planted = lab_run()
+    first = next(job for job in planted.jobs if job["fabric"] == "eth2g5")
+    bad = {"verdict": "disproved", "detail": "striped"}
+    planted.jobs.insert(0, {**first, "job": 90, "proof": bad, "status": "failed", "reason": "gone", "retried": True})
+    v = view(load(planted.write(tmp_path)))
+    assert set(proof.verdicts(v, "eth2g5")) == {"proved"}
+    assert not [finding for finding in proof.chapter(v).findings if "DISPROVED" in finding.text]
+    told = " ".join(" ".join(blocks(v)).split())
+    assert "job 90 (launch 1, eth2g5; tried again since): failed: gone" in told

@@ -48,7 +48,7 @@ def test_the_same_folder_gives_the_same_text(tmp_path: Path) -> None:
 def test_lines_fit_the_page(whole: dict[int, str]) -> None:
     lines = [line for part in whole.values() for line in part.splitlines()]
     wide = [line for line in lines if len(line) > 100 and not line.startswith("---")]
-    assert [line for line in wide if "unproved, oversubscribed" not in line] == []
+    assert [line for line in wide if "unproved, OVERSUBSCRIBED" not in line] == []
     assert all(line == line.rstrip() for line in lines)
 
 
@@ -112,8 +112,8 @@ def test_missing_percentiles_say_why(whole: dict[int, str]) -> None:
 def test_several_rank_counts_have_a_table_each(whole: dict[int, str]) -> None:
     assert "Allreduce, time of the slowest rank: 2 ranks" in whole[4]
     crowded = whole[4].split("Allreduce, time of the slowest rank: 3 ranks")[1].split("Barrier")[0]
-    assert crowded.count("oversubscribed") == 8
-    assert "oversubscribed" not in whole[4].split("Allreduce, time of the slowest rank: 3 ranks")[0]
+    assert crowded.count("OVERSUBSCRIBED") == 8
+    assert "OVERSUBSCRIBED" not in whole[4].split("Allreduce, time of the slowest rank: 3 ranks")[0]
 
 
 def test_chapter_5_shows_modes_side_by_side_and_who_was_where(whole: dict[int, str]) -> None:

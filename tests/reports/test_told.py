@@ -200,3 +200,17 @@ def test_a_reason_for_some_launches_reads_once(tmp_path: Path) -> None:
     for launch, tail in enumerate(tails, 1):
         f.add("latency", "shm", 8, launch=launch, metrics={"time": metric(1e-6), "time_p99": tail})
     assert "n/a: in 1 of 2 launches: batched 2: a mean has no tail" in _flat(f, tmp_path)
+
+
+@pytest.mark.parametrize(("load", "told"), [([4.1, 1, 1], True), ([1.9, 1, 1], False), (["x"], False), (None, False)])
+def test_a_busy_machine_is_told(tmp_path: Path, load: Any, told: bool) -> None:
+    f = Folder(run={"environment": {"cores": 2, "load_average": load}})
+    f.add("latency", "shm", 8, metrics={"time": metric(1e-6)})
+    said = "the machine was busy when the run began (load average 4.1 on 2 cores)"
+    assert (said in _flat(f, tmp_path)) is told
+
+
+def test_oversubscribed_ranks_are_marked_in_the_first_lines(tmp_path: Path) -> None:
+    f = Folder()
+    f.add("allreduce", "shm", 8, ranks=3, oversubscribed=True, metrics={"time": metric(1e-3)})
+    assert "allreduce of 8 B on 3 ranks OVERSUBSCRIBED (mpi" in _flat(f, tmp_path)
