@@ -17,16 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collectives import calls, own
+from collectives.backends.table import backends
 from collectives.operands import IN_PLACE, MODES, ROOT, Operands, operands
 from microbench import check, reals
 from microbench.case import Case, Outcome, Unsupported
+from microbench.device import CPU
 from microbench.dtypes import DTYPES
 from microbench.engine import CallSpec
 from microbench.job import Job
 from microbench.measure import Measured, measure
 from microbench.outcome import fastest, outcome, rate_metric, skew_metrics, time_metrics
 from microbench.refill import Refilled
-from microbench.registry import LIBRARY, Benchmark
+from microbench.registry import LIBRARY, MPI, Benchmark
 from microbench.sync import Sync, choose
 
 PRECISION = 0.025
@@ -126,7 +128,7 @@ class Prepared:
         job.agree(row.name, count=o.count, dtype=o.kind.name if row.moves_data else "no data")
         if case.algorithm == LIBRARY:
             call = row.call(o)
-            self.body, self.called = o.finished(call), str(call[0])
+            self.body, self.called = o.memory.calls(o.finished(call)), str(call[0])
         else:
             self.body = own.calls(row.name, case.algorithm, o)
             self.called = f"{len(self.body)} calls of a schedule"
@@ -148,8 +150,10 @@ class Prepared:
     def once(self) -> None:
         """The operation a single time, on poisoned results and with its input in place."""
         check.poison(self.o.receive)
+        self.o.memory.upload()
         self.job.comm.Barrier()
         self.job.engine.program(*self.placing, *self.body).run(1)
+        self.o.memory.download()
 
     def validate(self) -> dict[str, Any]:
         """Real numbers within their tolerance where the operation rounds, then what is exact, which stays there."""
@@ -180,6 +184,7 @@ class Prepared:
         """Check what the last timed iteration left; where a sample held several that overwrite, one more is run."""
         if self.row.fill is None:
             return {}
+        self.o.memory.download()
         if self.refilled and batched > 1:
             self.once()
         return {"checked_after": self.exact()["checked_bytes"]}
@@ -192,24 +197,31 @@ def run(job: Job, case: Case, row: Collective) -> Outcome:
     """
     if IN_PLACE in case.mode.split() and row.place is None:
         raise Unsupported(f"MPI defines no {row.name} in place")
+    if case.backend != MPI:
+        from collectives.backends.bench import run as by_torch  # noqa: PLC0415 - it imports torch
+
+        return by_torch(job, case, case.device)
+    if case.device != CPU and (IN_PLACE in case.mode.split() or case.algorithm != LIBRARY):
+        raise Unsupported("device memory is measured by the library's algorithm, out of place")
     ready = Prepared(job, case, row)
     validation = ready.validate()
     got = measure(job, case, ready.body, ready.sync(case.sync), clocks=job.clocks)
     validation |= ready.again(int(job.decide(got.batched)))
     if job.rank:
         return Outcome()
-    got.method["call"] = ready.called
-    return outcome(got, _metrics(job, case, row, got), validation, tuple(range(job.size)))
+    got.method.update({"call": ready.called, **ready.o.memory.method()})
+    return outcome(got, metrics(job, case, row, got), validation, tuple(range(job.size)))
 
 
-def _metrics(job: Job, case: Case, row: Collective, got: Measured) -> dict[str, Any]:
-    metrics = time_metrics(got)
+def metrics(job: Job, case: Case, row: Collective, got: Measured) -> dict[str, Any]:
+    """What a record says of a measured collective: times, busbw, and what takes one clock for all ranks."""
+    found = time_metrics(got)
     if row.moves_data:
         why_none = "0 B carry no bandwidth" if not case.nbytes else "one rank: nothing crosses a link"
-        metrics["busbw"] = rate_metric((case.nbytes or 0) * row.busbw_factor(job.size), got, why_none)
+        found["busbw"] = rate_metric((case.nbytes or 0) * row.busbw_factor(job.size), got, why_none)
     if job.size > 1:
-        metrics |= {"time_fastest": fastest(got), **skew_metrics(got)}
-    return metrics
+        found |= {"time_fastest": fastest(got), **skew_metrics(got)}
+    return found
 
 
 def _benchmark(row: Collective) -> Benchmark:
@@ -224,6 +236,7 @@ def _benchmark(row: Collective) -> Benchmark:
         synchronised=True,
         modes=row.modes,
         algorithms=own.algorithms(row.name),
+        backends=backends(row.name),
         largest_buffer=row.largest_buffer,
     )
 

@@ -21,6 +21,7 @@ from microbench.dtypes import DType, counted, dtype, elements, mpi_type
 from microbench.engine import CallSpec, requests, statuses
 from microbench.job import Job
 from microbench.registry import BLOCKING
+from microbench.staging import HostMemory, Memory, memory
 
 ROOT = 0
 NONBLOCKING, IN_PLACE = "nonblocking", "in-place"
@@ -67,6 +68,7 @@ class Operands:
     send: NDArray[np.uint8]
     receive: NDArray[np.uint8]
     mode: Mode = field(default_factory=Mode)
+    memory: Memory = field(default_factory=HostMemory)
 
     @property
     def rank(self) -> int:
@@ -135,14 +137,16 @@ def vector(function: str, values: Iterable[int]) -> NDArray[Any]:
 def operands(job: Job, case: Case, receives: Callable[[Operands], int]) -> Operands:
     """Buffers for a case, written; ``receives`` tells how many elements the receive buffer holds."""
     kind, nbytes = dtype(case.dtype or "float32"), case.nbytes or 0
+    place = memory(job, case.device)
     made = Operands(
         job,
         kind,
         mpi_type(job.engine.MPI, kind),
         elements(nbytes, kind),
-        allocate(nbytes, job.pages),
+        place.buffer(nbytes, sent=True),
         allocate(0),
         Mode.of(case),
+        place,
     )
-    made.receive = allocate(receives(made) * kind.nbytes, job.pages)
+    made.receive = place.buffer(receives(made) * kind.nbytes)
     return made

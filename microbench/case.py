@@ -12,7 +12,7 @@ from fabrics.model import Proof
 from microbench.record import Metric, Status
 
 _IDENTITY = (
-    "benchmark", "fabric", "recipe", "backend", "algorithm", "mode", "workload", "nbytes", "dtype",
+    "benchmark", "fabric", "recipe", "backend", "algorithm", "mode", "workload", "device", "nbytes", "dtype",
 )  # fmt: skip
 
 
@@ -33,6 +33,7 @@ class Case:
     algorithm: str = "library"
     mode: str = ""
     workload: str = ""
+    device: str = "cpu"
     nbytes: int | None = None
     dtype: str = ""
     ranks: int = 2
@@ -48,8 +49,9 @@ class Case:
     def id(self) -> str:
         """The same in every launch and run: what was measured, not how often."""
         size = "" if self.nbytes is None else f"{self.nbytes}B"
+        device = "" if self.device == "cpu" else self.device
         parts = (self.benchmark, self.fabric, self.recipe, self.backend, self.algorithm, self.mode,
-                 self.workload, self.dtype, size, f"{self.ranks}r")  # fmt: skip
+                 self.workload, device, self.dtype, size, f"{self.ranks}r")  # fmt: skip
         return "/".join(part for part in parts if part)
 
     def as_dict(self) -> dict[str, Any]:

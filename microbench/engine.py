@@ -13,7 +13,8 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -52,6 +53,23 @@ def check_platform(
         raise CannotRun(
             f"the native loop needs 64-bit Linux on {', '.join(MACHINES)}: this is {bits}-bit {system} on {machine}"
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """A function of another library than MPI, or of Python, as a call: it takes words, and returns 0 on success.
+
+    ``explain`` words what it returned else; ``keeps`` is what must live as long as the function.
+    """
+
+    name: str
+    address: int
+    arity: int
+    explain: Callable[[int], str]
+    keeps: Any = None
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class LoopError(Exception):
@@ -97,8 +115,10 @@ class Engine:
 
         self._arity = arities(Path(mpi4py.__file__).with_name("libmpi.pxd").read_text("utf-8"))
 
-    def function(self, name: str) -> int:
-        """The address of an MPI function or a leaf; Unsupported names are CannotRun."""
+    def function(self, name: str | Function) -> int:
+        """The address of an MPI function, a leaf or another library's; Unsupported names are CannotRun."""
+        if isinstance(name, Function):
+            return name.address
         try:
             symbol = getattr(self.lib, f"fb_{name}") if name in LEAVES else getattr(self._mpi, name)
         except AttributeError:
@@ -109,8 +129,10 @@ class Engine:
         """Whether this MPI library, and mpi4py's prototypes, have ``name``."""
         return name in self._arity and hasattr(self._mpi, name)
 
-    def arity(self, name: str) -> int:
+    def arity(self, name: str | Function) -> int:
         """How many arguments ``name`` takes; KeyError for what is neither MPI nor a leaf."""
+        if isinstance(name, Function):
+            return name.arity
         return LEAVES[name] if name in LEAVES else self._arity[name]
 
     def program(self, *calls: CallSpec | str) -> Program:
@@ -138,7 +160,7 @@ class Program:
             op["fn"], op["n"] = engine.function(name), len(words)
             op["a"][: len(words)] = words
 
-    def _leaf_arguments(self, name: str, args: list[Any]) -> list[Any]:
+    def _leaf_arguments(self, name: str | Function, args: list[Any]) -> list[Any]:
         if name in _COLUMNS:
             return [*args, self._next]
         if name in ("probe", "test_until"):
@@ -163,12 +185,15 @@ class Program:
 
     def _explain(self, rc: int) -> str:
         call, iteration = self.engine.page.at
-        if rc < 0:
+        called = self.calls[call][0]
+        if isinstance(called, Function):
+            text = called.explain(rc)
+        elif rc < 0:
             text = os.strerror(-rc)
         else:
             text = "; ".join(line.strip() for line in self.engine.MPI.Get_error_string(rc).splitlines())
         rank = self.engine.MPI.COMM_WORLD.Get_rank()
-        return f"{self.calls[call][0]} (call {call}) failed in iteration {iteration} on rank {rank}: {text}"
+        return f"{called} (call {call}) failed in iteration {iteration} on rank {rank}: {text}"
 
 
 def _loop_path() -> str:

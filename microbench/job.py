@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class Job:
-    """One rank's view of a job; ``hosts``, ``roles`` and ``cpus`` hold an entry per rank."""
+    """One rank's view of a job; ``hosts``, ``roles`` and ``cpus`` hold an entry per rank.
+
+    ``proofs`` keeps what counters said of other libraries' traffic than MPI's, by the library's name.
+    """
 
     engine: Engine
     comm: MPI.Intracomm
@@ -36,6 +39,7 @@ class Job:
     launch: int = 1
     seed: int = 0
     pages: str = "small"
+    proofs: dict[str, Proof] = field(default_factory=dict)
 
     @property
     def rank(self) -> int:

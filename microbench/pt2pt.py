@@ -18,6 +18,7 @@ from microbench.job import Job
 from microbench.measure import measure, slowest
 from microbench.outcome import median, outcome, rate_metric, time_metrics
 from microbench.registry import Benchmark
+from microbench.staging import memory
 from microbench.stats import metric
 from microbench.sync import Own
 
@@ -36,7 +37,8 @@ class Pair:
         job.agree(case.benchmark, count=self.count, dtype=kind.name)
         self.peer = 1 - job.rank if peer is None else peer
         self.first = job.rank < self.peer
-        self.send, self.receive = allocate(self.nbytes, job.pages), allocate(self.nbytes, job.pages)
+        self.memory = memory(job, case.device)
+        self.send, self.receive = self.memory.buffer(self.nbytes, sent=True), self.memory.buffer(self.nbytes)
         self.send[:] = check.pattern(self.nbytes, job.rank)
         self.ack = allocate(4, job.pages)
         self.status = statuses(2 * WINDOW)
@@ -51,7 +53,7 @@ class Pair:
     def pingpong(self) -> list[CallSpec]:
         """One message there and one back."""
         there, back = self._message("MPI_Send"), self._message("MPI_Recv")
-        return [there, back] if self.first else [back, there]
+        return self.memory.calls([there, back] if self.first else [back, there])
 
     def window(self) -> list[CallSpec]:
         """64 messages from the first to the second of the pair, acknowledged once."""
@@ -61,19 +63,21 @@ class Pair:
         ack: CallSpec = ("MPI_Recv", self.ack, 4, byte, self.peer, _ACK, comm, self.status)
         if not self.first:
             ack = ("MPI_Send", self.ack, 4, byte, self.peer, _ACK, comm)
-        return [*posts, ("MPI_Waitall", WINDOW, self.requests, self.status), ack]
+        return self.memory.calls([*posts, ("MPI_Waitall", WINDOW, self.requests, self.status), ack])
 
     def both_ways(self) -> list[CallSpec]:
         """64 messages each way, receives posted first."""
         posts = [self._message("MPI_Irecv", self.requests[i]) for i in range(WINDOW)]
         posts += [self._message("MPI_Isend", self.requests[WINDOW + i]) for i in range(WINDOW)]
-        return [*posts, ("MPI_Waitall", 2 * WINDOW, self.requests, self.status)]
+        return self.memory.calls([*posts, ("MPI_Waitall", 2 * WINDOW, self.requests, self.status)])
 
     def verify(self, body: Sequence[CallSpec], receivers: tuple[int, ...]) -> dict[str, Any]:
         """Run once on poisoned receive buffers and compare what the receivers got."""
         check.poison(self.receive)
+        self.memory.upload()
         self.job.comm.Barrier()
         self.job.engine.program(*body).run(1)
+        self.memory.download()
         expected = check.pattern(self.nbytes, self.peer) if self.job.rank in receivers else None
         return check.verify(self.receive, expected, self.job.sum, self.job.seed)
 
@@ -85,6 +89,7 @@ def _latency(job: Job, case: Case) -> Outcome:
     got = measure(job, case, body, Own("ping-pong"), lambda times: times[0] / 2)
     if job.rank:
         return Outcome()
+    got.method.update(pair.memory.method())
     return outcome(got, time_metrics(got), validation, (0,), direction="ping-pong")
 
 
@@ -101,7 +106,7 @@ def _stream(job: Job, case: Case, ways: int) -> Outcome:
         "bandwidth": rate_metric(ways * WINDOW * pair.nbytes, got, "0 B carry no bandwidth"),
         "time": metric(median(got), "s"),
     }
-    got.method["window"] = WINDOW
+    got.method.update({"window": WINDOW, **pair.memory.method()})
     return outcome(got, metrics, validation, reported, direction="uni" if ways == 1 else "bi")
 
 

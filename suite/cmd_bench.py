@@ -15,6 +15,7 @@ from fabrics.model import Fabric, Proof
 from microbench import mpi, registry, sync
 from microbench.buffers import PAGE_POLICIES
 from microbench.case import Case
+from microbench.device import DEVICES, require
 from microbench.dtypes import DTYPES, dtype, elements
 from microbench.job import Job
 from microbench.record import Record
@@ -57,6 +58,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--sync", choices=sync.NAMES, help="how the ranks of a collective start together (default auto)"
     )
+    parser.add_argument("--device", choices=DEVICES, default="cpu", help="whose memory the buffers are in")
     for option, what in _WAYS.items():
         parser.add_argument(f"--{option}", metavar="NAME", help=what)
     parser.add_argument("--thread-level", choices=mpi.THREAD_LEVELS, default="single", help="default: single")
@@ -78,7 +80,8 @@ def run(args: argparse.Namespace) -> int:
             )
         )
         return 0
-    cases = _cases(args, table)
+    cases = [replace(case, device=args.device) for case in _cases(args, table)]
+    require(args.device)
     user_settings.check()
     MPI = mpi.start(args.thread_level)  # noqa: N806 - the module's own name
     together.agree(MPI)  # a mistake that a rank has found before this comes here by way of the command's main
@@ -136,7 +139,9 @@ def _dtype(name: str | None, benchmark: registry.Benchmark) -> str:
 
 def _measure(MPI: ModuleType, cases: Sequence[Case], table: registry.Registry, args: argparse.Namespace) -> int:  # noqa: N803
     try:
-        job = session.open_job(MPI, Fabric(_FABRIC, "shm", ()), pages=args.pages)
+        job = session.open_job(
+            MPI, Fabric(_FABRIC, "shm" if cases[0].backend == "mpi" else "tcp", ()), pages=args.pages
+        )
         return _rows(job, cases, table, args)
     except Exception as error:
         if isinstance(error, UserError | CannotRun) and together.all_come(MPI):  # raised by every rank alike

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from fabrics.model import Fabric
-from fabrics.recipes import LOOPBACK
+from fabrics.recipes import LIBRARIES, LOOPBACK
 from microbench.case import Case
 from microbench.record import Status
 from suite.launch import LOCAL
@@ -44,7 +44,7 @@ def why_not(case: Case, fabric: Fabric, cores: int, target: Target = HERE) -> tu
     if reason := _no_place(case, fabric, cores, target):
         return "skipped", reason
     hosts = place(fabric, case.ranks, kind, range(cores), target.slots)[0]
-    for backend in (target.backend, *(["gloo"] if case.backend == "gloo" else [])):
+    for backend in (target.backend, *([case.backend] if case.backend in LIBRARIES else [])):
         if reason := why_none(fabric, backend, flavour(hosts), hosts):
             return "unsupported", reason
     return "ok", ""

@@ -15,6 +15,7 @@ from typing import Any
 from fabrics import textfile
 from fabrics.errors import UserError
 from microbench import sync
+from microbench.device import CPU, DEVICES
 from microbench.dtypes import dtype, elements
 from microbench.registry import BLOCKING, LIBRARY, MPI, Benchmark, Registry
 from microbench.sizes import parse_sizes
@@ -35,7 +36,8 @@ class Section:
 
     ``precision`` is the relative half width at which measuring stops, 0 where it never stops early; ``deadline_s`` is
     when a case is given up, None where the plan computes it; ``sync`` names how the ranks of a collective start
-    together, empty where the job chooses. ``modes`` are of the MPI library's own algorithm.
+    together, empty where the job chooses. ``modes`` are of the MPI library's own algorithm; ``devices`` tell whose
+    memory the buffers are in.
     """
 
     benchmark: str
@@ -53,6 +55,7 @@ class Section:
     modes: tuple[str, ...] = (BLOCKING,)
     algorithms: tuple[str, ...] = (LIBRARY,)
     backends: tuple[str, ...] = (MPI,)
+    devices: tuple[str, ...] = (CPU,)
 
 
 @dataclass(frozen=True)
@@ -134,7 +137,7 @@ def _allowed(known: Benchmark) -> tuple[str, ...]:
     """The keys of a benchmark's section: what it has."""
     if known.name == "train":
         return ("models", *_COMMON)
-    sized = (*(("sizes",) if known.sized else ()), *(("dtypes",) if known.dtypes else ()))
+    sized = (*(("sizes",) if known.sized else ()), *(("dtypes", "devices") if known.dtypes else ()))
     ways = (way for way in _WAYS if len(getattr(known, way)) > 1)
     return (*sized, "ranks", *(("sync",) if known.synchronised else ()), *ways, *_COMMON)
 
@@ -225,6 +228,12 @@ def _name(value: Any) -> str:
     return value
 
 
+def _device(value: Any) -> str:
+    if value not in DEVICES:
+        raise ValueError(value)
+    return str(value)
+
+
 def _sizes(value: Any) -> tuple[int, ...]:
     return parse_sizes(_name(value))
 
@@ -250,5 +259,6 @@ _READERS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "modes": (lambda value: _some(value, _name), 'a list such as ["blocking", "nonblocking"]'),
     "algorithms": (lambda value: _some(value, _name), 'a list such as ["library", "ring"]'),
     "backends": (lambda value: _some(value, _name), 'a list such as ["mpi", "gloo"]'),
+    "devices": (lambda value: _some(value, _device), f"a list of {', '.join(DEVICES)}"),
     "sync": (_sync, f"one of {', '.join(sync.NAMES)}; for several ways write a [[section]] for each"),
 }

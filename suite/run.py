@@ -15,6 +15,7 @@ from typing import Any
 from fabrics.lab.cluster import Lab
 from fabrics.lab.config import MANAGEMENT
 from fabrics.model import Fabric
+from fabrics.recipes import LIBRARIES
 from microbench.case import Case
 from microbench.record import Record, Status, finite
 from suite import environment, launch, leftovers, neighbours, protocol, reachable, resume
@@ -228,11 +229,10 @@ class _Attempt:
 
     def __init__(self, run: Run, job: JobPlan, progress: Progress) -> None:
         self._run, self._job, self._progress = run, job, progress
-        self._told: dict[str, Any] = {}
-        self.done = 0
+        self._told, self.done = dict[str, Any](), 0
         self.backend = launch.backend(run.library)
-        backends = (self.backend, "gloo") if any(case.backend == "gloo" for case in job.cases) else (self.backend,)
-        self.settings = settings(job.fabric, backends, job.flavour, job.hosts)
+        others = dict.fromkeys(case.backend for case in job.cases if case.backend in LIBRARIES)
+        self.settings = settings(job.fabric, (self.backend, *others), job.flavour, job.hosts)
 
     def supervise(self) -> Ending:
         run, job = self._run, self._job

@@ -17,6 +17,7 @@ from fabrics.errors import CannotRun, UserError
 from fabrics.model import Fabric, Proof
 from microbench import memory, mpi
 from microbench.case import Case, Invalid, Outcome, Unsupported
+from microbench.device import missing
 from microbench.engine import Engine
 from microbench.job import Job
 from microbench.page import Page
@@ -75,7 +76,7 @@ def run_case(job: Job, case: Case, registry: Registry) -> Outcome:
     if benchmark.exact_ranks and job.size != benchmark.exact_ranks:
         raise CannotRun(f"{case.benchmark} takes exactly {benchmark.exact_ranks} ranks: this job has {job.size}")
     job.agree(case.benchmark, case=case.id, iterations=case.max_iterations, seconds=case.budget_s)
-    if reason := _too_large(job, case, benchmark):
+    if reason := missing(job.comm, case.device) or _too_large(job, case, benchmark):
         return Outcome("skipped", reason)
     try:
         return benchmark.run(job, case)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from collectives.backends import table
 from microbench.case import Case, Outcome, Unsupported
 from microbench.registry import Benchmark
 from training.workload import Job, Workload, parse
@@ -29,11 +28,10 @@ def run(job: Job, case: Case) -> Outcome:
         raise Unsupported(f"training runs over {BACKEND}, not over {case.backend}")
     if case.dtype not in ("", DTYPE):
         raise Unsupported(f"training runs in {DTYPE}, not in {case.dtype}")
-    cpus, start = os.sched_getaffinity(0), time.perf_counter()
+    method = table.load()
     from training import ddp  # noqa: PLC0415 - it imports torch, which takes seconds
     from training.resnet import MODELS  # noqa: PLC0415 - so does this
 
-    method = {"import_torch_s": time.perf_counter() - start, "affinity_kept": os.sched_getaffinity(0) == cpus}
     workload = parse(case.options, {name: model.image_px for name, model in MODELS.items()})
     model = MODELS[workload.model]
     if reason := too_small(model, workload):

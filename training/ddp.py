@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import psutil
 import torch
-import torch.distributed as dist
 
-from fabrics.model import Proof
+from collectives.backends.proving import prove, use_threads
+from collectives.backends.rendezvous import CONNECT_TIMEOUT_S, process_group
 from microbench.case import Case, Outcome
 from training import checks, paired
 from training.hooks import Average, average_over_ranks
 from training.memory import shortage
-from training.rendezvous import CONNECT_TIMEOUT_S, process_group
 from training.replica import LEARNING_RATE, MOMENTUM, Replica
 from training.resnet import Model
 from training.workload import Job, Workload
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 THREADS = 1
 WARM_UP_STEPS = 4  # the first runs with a single bucket; DDP rebuilds its buckets after it
-PROBE_BYTES = 64 << 20
 LARGEST_CHECK = 8 << 20  # elements: about the largest bucket of ResNet-50
 
 
@@ -69,27 +67,6 @@ def measure(job: Job, case: Case, model: Model, workload: Workload, average: Ave
         proof = prove(job)
         replica = Replica(model, workload, job.seed, job.rank, average)
         return replace(_validate_and_time(job, case, workload, replica), proof=proof)
-
-
-def use_threads(threads: int) -> None:
-    """Set how many threads torch computes with in this process; it accepts the second number only once."""
-    torch.set_num_threads(threads)
-    if torch.get_num_interop_threads() != threads:
-        torch.set_num_interop_threads(threads)
-
-
-def prove(job: Job) -> Proof:
-    """What the counters say of a gloo allreduce: gloo is another library than MPI, whose proof is not gloo's.
-
-    Any allreduce sends at least 2 (p-1)/p of its data from each rank, and receives as much.
-    """
-    data = torch.ones(PROBE_BYTES // 4)
-
-    def traffic() -> None:
-        dist.all_reduce(data)
-
-    least = 2 * (job.size - 1) * PROBE_BYTES // job.size
-    return job.prove(traffic, least, least)
 
 
 def _counts(model: Model) -> tuple[int, ...]:

@@ -64,7 +64,7 @@ def test_what_all_ranks_refuse_alike_is_told_once_and_ends_in_order() -> None:
 def meeting(size: int, ranks: list[int], timeout_s: float) -> list[str]:
     """What each of ``ranks`` is told when just these come to a store that expects ``size``: sockets, a thread each."""
     distributed: Any = pytest.importorskip("torch.distributed")
-    from training import rendezvous
+    from collectives.backends import rendezvous
 
     wait = timedelta(seconds=20)
     hosted = distributed.TCPStore("127.0.0.1", 0, is_master=True, timeout=wait, wait_for_workers=False)
@@ -109,5 +109,5 @@ def test_a_surplus_rank_is_told_so() -> None:
 def test_without_rank_0_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """The one that serves the meeting place and judges who came is itself the one that does not come."""
     pytest.importorskip("torch.distributed")
-    monkeypatch.setattr("training.rendezvous._GRACE_S", 0.3)
+    monkeypatch.setattr("collectives.backends.rendezvous._GRACE_S", 0.3)
     assert meeting(2, [1], 0.2) == ["expected ranks 0 to 1: rank 0 did not say within 0.5 s who came"]

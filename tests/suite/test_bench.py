@@ -165,6 +165,28 @@ def test_a_collective_in_one_of_its_ways(name: str, way: tuple[str, str], called
     )
 
 
+def test_a_library_of_torch_stands_in_the_place_of_mpi() -> None:
+    command = ("-m", "suite.cli", "bench", "allreduce", "--backend", "gloo", "--sizes", "4K", "--json", *FEW)
+    (row,) = parsed(jobs.mpi(2, *command, env={"GLOO_SOCKET_IFNAME": "lo"}))
+    assert (row["status"], row["backend"]) == ("ok", "gloo"), row["reason"]
+    assert row["method"]["call"] == "torch.distributed.all_reduce"
+    assert row["validation"]["checked_after"] == 2 * 4096
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("latency", "--device", "cuda"), 4, "no CUDA device: "),
+        (("latency", "--device", "gpu"), 2, "invalid choice: 'gpu'"),
+        (("latency", "--backend", "gloo"), 2, "latency has no backend 'gloo': leave out --backend"),
+    ],
+)
+def test_a_device_or_backend_that_is_not_here_is_told(arguments: tuple[str, ...], code: int, said: str) -> None:
+    done = jobs.fabricbench("bench", *arguments)
+    assert done.code == code
+    assert said in done.err.splitlines()[-1]
+
+
 def test_message_rates_have_a_column_of_their_own() -> None:
     done = bench(2, "message_rate", "--sizes", "8")
     assert done.code == 0, done.err

@@ -53,6 +53,11 @@ def test_a_benchmark_may_have_several_sections(table: Registry) -> None:
         ("[broadcast]\nsizes = '8'\nmodes = ['in-place']", "no 'in-place' among its modes: blocking, nonblocking"),
         ("[allreduce]\nsizes = '8'\nmodes = 'blocking'", "modes = 'blocking': modes takes a list such as"),
         ("[latency]\nsizes = '8'\nalgorithms = ['ring']", "[latency] has no 'algorithms': allowed are sizes"),
+        (
+            "[latency]\nsizes = '8'\ndevices = ['gpu']",
+            "devices = ['gpu']: devices takes a list of cpu, cuda, cuda-staged",
+        ),
+        ("[latency]\nsizes = '8'\nbackends = ['gloo']", "[latency] has no 'backends': allowed are sizes"),
         ("[message_rate]\nsizes = '8'\nranks = [3]", "[message_rate] pairs its ranks: 3 is an odd number of them"),
         ("[barrier]\nranks = [0]", "[barrier]: ranks = [0]: ranks takes a list of whole numbers"),
         ("[barrier]\nranks = []", "ranks = []"),
