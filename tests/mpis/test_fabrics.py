@@ -45,11 +45,11 @@ def test_its_launcher_tries_the_routes(lab: cluster.Lab) -> None:
     assert told["eth10g"].startswith("no route h0 -> h2 on eth10g (connection timed out)")
 
 
-@pytest.mark.skipif(BACKEND != "openmpi", reason="a variable of Open MPI's")
 def test_an_unknown_interface_is_refused_before_anything_is_measured() -> None:
-    own = {"OMPI_MCA_btl_tcp_if_include": "nope0"}
-    done = jobs.mpi(2, "-m", "suite.cli", "bench", "latency", "--sizes", "8", "--seconds", "0.02", env=own)
+    own = {"openmpi": "OMPI_MCA_btl_tcp_if_include", "mpich": "UCX_NET_DEVICES"}.get(BACKEND, "FI_TCP_IFACE")
+    command = ("-m", "suite.cli", "bench", "latency", "--sizes", "8", "--seconds", "0.02")
+    done = jobs.mpi(2, *command, env={own: "nope0"})
     assert done.code == 2, done.err
-    assert "OMPI_MCA_btl_tcp_if_include=nope0: no such device here; here are " in done.err
-    assert "mend or unset OMPI_MCA_btl_tcp_if_include" in done.err
+    assert f"{own}=nope0: no such device here; here are " in done.err
+    assert f"mend or unset {own}" in done.err
     assert "us" not in done.out.split()

@@ -190,7 +190,7 @@ def test_a_device_or_backend_that_is_not_here_is_told(arguments: tuple[str, ...]
 def test_message_rates_have_a_column_of_their_own() -> None:
     done = bench(2, "message_rate", "--sizes", "8")
     assert done.code == 0, done.err
-    assert "message_rate uni messages/s    Gbit/s" in done.out
+    assert "message_rate uni Mmsg/s    Gbit/s" in done.out
     (row,) = parsed(bench(2, "message_rate", "--sizes", "8", "--json"))
     assert row["metrics"]["message_rate"]["value"] == pytest.approx(64 / row["metrics"]["time"]["value"])
 
