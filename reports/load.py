@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import Field, dataclass, fields
 from pathlib import Path
 from typing import Any, get_args
@@ -89,6 +89,7 @@ def load(directory: Path) -> RunData:
     """
     run = _read_run(Path(directory))
     records, notices = _read_records(Path(directory) / "records.jsonl")
+    notices += _lost_samples(Path(directory), records)
     if not run.get("finished"):
         notices.insert(0, {"interrupted": INTERRUPTED, "budget": SPENT}.get(str(run.get("ended")), UNFINISHED))
     return RunData(run, tuple(records), tuple(notices))
@@ -157,6 +158,20 @@ def _read_records(path: Path) -> tuple[list[Record], list[str]]:
             what = "torn, as a crash leaves it" if torn else f"corrupt ({_short(error)})"
             notices.append(f"records.jsonl line {number} is {what}{_DROPPED}")
     return records, notices
+
+
+def _lost_samples(directory: Path, records: Iterable[Record]) -> list[str]:
+    """That files of samples, which records cite, are not there or are too short; numbers are the records' own."""
+    ends: dict[str, int] = {}
+    for cited in (mapping(of) for record in records for of in mapping(record.samples).values()):
+        if isinstance(name := cited.get("file"), str) and isinstance(offset := cited.get("offset"), int):
+            ends[name] = max(ends.get(name, 0), offset + 1)
+    sizes = {name: path.stat().st_size if (path := directory / name).is_file() else 0 for name in ends}
+    lost = [name for name, end in ends.items() if sizes[name] < end]
+    if not lost:
+        return []
+    more = f" and {len(lost) - 1} more" if lost[1:] else ""
+    return [f"{lost[0]}{more} cited by records, missing or cut off: the numbers below cannot be remade from samples"]
 
 
 def _whole(lines: list[bytes]) -> Iterator[tuple[int, bytes]]:

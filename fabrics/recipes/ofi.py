@@ -20,7 +20,7 @@ PROVIDERS: Mapping[str, tuple[str, ...]] = {  # by kind, the usual one first
 SHARES_MEMORY = ("psm2", "opx", "efa")  # providers that carry ranks of one host through shared memory themselves
 _MAN = "https://github.com/ofiwg/libfabric/blob/main/man"
 SOURCES: Mapping[str, str] = {
-    "tcp": "https://intel.com/content/www/us/en/docs/mpi-library/developer-guide-windows/2021-9/ofi-providers-support.html",
+    "tcp": f"{_MAN}/fi_tcp.7.md",
     VERBS: f"{_MAN}/fi_verbs.7.md",
     "psm2": "https://docs.open-mpi.org/en/v5.0.x/networking/opa.html",
     "opx": f"{_MAN}/fi_opx.7.md",

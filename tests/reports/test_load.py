@@ -121,3 +121,26 @@ def test_unknown_fields_of_a_record_are_no_fault(tmp_path: Path) -> None:
 def test_odd_parts_of_run_json_are_empty(tmp_path: Path, name: str) -> None:
     data = load(_three(tmp_path, run={name: 3}))
     assert len(getattr(data, name)) == 0
+
+
+def test_samples_that_are_gone_or_cut_off_are_told(tmp_path: Path) -> None:
+    f = Folder()
+    for number, offset in ((1, 0), (2, 800)):
+        cited = {
+            "file": f"samples/job-{number}.bin",
+            "offset": offset,
+            "shape": [2, 50],
+            "dtype": "int64",
+            "unit": "ns",
+        }
+        f.add("latency", "shm", 8, launch=number, samples={"time": cited})
+    folder = f.write(tmp_path)
+    (notice,) = load(folder).notices
+    assert notice.startswith("samples/job-1.bin and 1 more cited by records, missing or cut off")
+    (folder / "samples").mkdir()
+    (folder / "samples" / "job-1.bin").write_bytes(bytes(800))
+    (folder / "samples" / "job-2.bin").write_bytes(bytes(800))
+    (notice,) = load(folder).notices
+    assert notice.startswith("samples/job-2.bin cited by records, missing or cut off")
+    (folder / "samples" / "job-2.bin").write_bytes(bytes(1600))
+    assert load(folder).notices == ()
