@@ -36,7 +36,8 @@ class Ready(library.Prepared):
     def __init__(self, job: Job, kind: DType, count: int, row: library.Collective, memory: Memory) -> None:
         self.job, self.row, self.memory = job, row, memory
         self.operation = OPERATIONS[row.name]
-        self.o = Operands(job, kind, None, count, memory.buffer(count * kind.nbytes, sent=True), allocate(0))
+        send = memory.buffer(count * kind.nbytes, sent=True)
+        self.o = Operands(job, kind, None, count, send, allocate(0), memory=memory)
         self.o.receive = memory.buffer(row.received(self.o) * kind.nbytes)
         tensors = Tensors.of(memory.tensor(self.o.send), memory.tensor(self.o.receive), kind.name)
         self.function = self.operation.bind(self.o, tensors)
@@ -52,19 +53,6 @@ class Ready(library.Prepared):
     def sync(self, name: str) -> Sync:
         """As for MPI, but ``auto`` is a barrier: the backend has threads on the rank's core, which spinning delays."""
         return super().sync(Barrier.name if name == AUTO else name)
-
-    def once(self) -> None:
-        """The operation a single time, on poisoned results, in its memory and back."""
-        check.poison(self.o.receive)
-        self.memory.upload()
-        self.job.comm.Barrier()
-        self.job.engine.program(*self.placing, *self.body).run(1)
-        self.memory.download()
-
-    def again(self, batched: int) -> dict[str, Any]:
-        """Check what the last timed iteration left in its memory."""
-        self.memory.download()
-        return super().again(batched)
 
 
 def measured(job: Job, case: Case, row: library.Collective, make: Callable[[], Memory]) -> Outcome:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
 from fabrics.lab import cluster
 from fabrics.lab.config import LabConfig, LabFabric
+from tests import labs
 from tests.fabrics import planted, trees
 from tests.figures.table import Row, figure
 
@@ -63,20 +62,11 @@ def lab(times: int) -> tuple[list[Row], list[Row]]:
     return _summary(rows, "dpus"), [_slowest(f"a lab of {NODES} hosts x {len(LAB_FABRICS)} fabrics", rows, LAB_S)]
 
 
-@contextmanager
-def _lab(nodes: int) -> Iterator[cluster.Lab]:
-    name = f"proof{os.getpid()}n{nodes}"
-    try:
-        yield cluster.up(LabConfig(name, nodes, False, LAB_FABRICS))
-    finally:
-        cluster.down(name)
-
-
 def probe(times: int) -> tuple[list[Row], list[Row]]:
     """What proof adds to jobs of 2, 4 and 16 hosts, where the bytes went as told and where they went elsewhere."""
     rows: list[Row] = []
     for nodes in (2, 4, 16):
-        with _lab(nodes) as where:
+        with labs.made("proof", nodes=nodes, dpus=False, fabrics=LAB_FABRICS) as where:
             for name in (fabric.name for fabric in LAB_FABRICS):
                 rows += _probes(where, name, name, times)
             rows += _probes(where, "eth2g5", "eth10g", times)
@@ -103,7 +93,7 @@ def routes(times: int) -> tuple[list[Row], list[Row]]:
     """Hosts that try each other over three fabrics, all whole, and one of them cut off at its last host."""
     rows: list[Row] = []
     for nodes in (2, 4, 16):
-        with _lab(nodes) as where:
+        with labs.made("proof", nodes=nodes, dpus=False, fabrics=LAB_FABRICS) as where:
             fabrics = [planted.on_lab(where, fabric.name) for fabric in LAB_FABRICS]
             for whole in (True, False):
                 if not whole:

@@ -16,7 +16,6 @@ import pytest
 from collectives import library as collectives
 from fabrics.lab import cluster, slurm
 from fabrics.lab.check import why_not
-from fabrics.lab.config import LabConfig
 from microbench.dtypes import DTYPES
 from suite import launch, leftovers
 from tests import jobs, labs
@@ -256,12 +255,8 @@ def test_a_run_inside_an_allocation_of_slurms(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text(BRIEF.replace("[5, 6]", "[3]").replace("[4]", "[2]"))
     run = [sys.executable, "-m", "suite.cli", "run", f"--fabrics={tmp_path / 'fabrics.toml'}"]
     run += [f"--plan={tmp_path / 'plan.toml'}", "-o", str(tmp_path / "run")]
-    name = f"slurm{os.getpid()}"
-    try:
-        allocated = cluster.up(LabConfig(name, dpus=False, slurm=True))
+    with labs.made("slurm", dpus=False, slurm=True) as allocated:
         done = jobs.run(allocated.enter("h0", ["salloc", "-Q", "-N2", "--ntasks-per-node=2", *run]), 120)
-    finally:
-        cluster.down(name)
     assert done.code == 0, done.err
     found = {(r["fabric"], r["ranks"]): r for r in records(tmp_path / "run")}
     told = {key: (" ".join(r["hosts"]), r["recipe"], r["status"], r["proof"]) for key, r in found.items()}
