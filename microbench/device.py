@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from fabrics.errors import CannotRun, UserError
 from microbench.case import Unsupported
+from microbench.job import lowest_fault
 from microbench.mpi import make
 
 if TYPE_CHECKING:
@@ -56,10 +57,7 @@ def require(device: str) -> None:
 
 def missing(comm: Intracomm, device: str) -> str:
     """Why a rank has no such device, the same on all ranks, or nothing."""
-    if device == CPU:
-        return ""
-    told: list[str] = comm.allgather(why_none(device))
-    return next((f"rank {rank}: {reason}" for rank, reason in enumerate(told) if reason), "")
+    return "" if device == CPU else lowest_fault(comm, why_none(device))
 
 
 def driver(name: str = _DRIVER) -> str:

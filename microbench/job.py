@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -115,6 +115,17 @@ class Job:
     def prove(self, traffic: Callable[[], None], sent_bytes: int, received_bytes: int) -> Proof:
         """What counters say of ``traffic``; see :func:`microbench.proving.prove`."""
         return prove(self, traffic, sent_bytes, received_bytes)
+
+
+def lowest_fault(comm: MPI.Intracomm, fault: str) -> str:
+    """``rank N: fault`` of the lowest rank that has one, the same on all ranks; nothing where none has. Collective."""
+    told: list[str] = comm.allgather(fault)
+    return next((f"rank {rank}: {text}" for rank, text in enumerate(told) if text), "")
+
+
+def local_rank(hosts: Sequence[str], rank: int) -> int:
+    """How many ranks of a rank's host come before it."""
+    return list(hosts[:rank]).count(hosts[rank])
 
 
 def _phrase(facts: Mapping[str, Any]) -> str:

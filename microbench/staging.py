@@ -19,6 +19,7 @@ from fabrics.errors import CannotRun
 from microbench.buffers import allocate
 from microbench.device import CPU, CUDA, NOT_VERIFIED, STAGED, refuse
 from microbench.engine import CallSpec, Function
+from microbench.job import local_rank
 
 if TYPE_CHECKING:
     from microbench.job import Job
@@ -232,13 +233,8 @@ def memory(job: Job, device: str = CPU) -> Memory:
         return HostMemory(job.pages)
     from microbench.cuda import Cuda  # noqa: PLC0415 - it imports torch
 
-    made = DeviceMemory(Cuda(local_rank(job)), device == STAGED)
+    made = DeviceMemory(Cuda(local_rank(job.hosts, job.rank)), device == STAGED)
     if not made.staged:
         made.buffer(1)
         refuse(made.twins.pop(), job.engine)
     return made
-
-
-def local_rank(job: Job) -> int:
-    """How many ranks of this host come before this one."""
-    return job.hosts[: job.rank].count(job.hosts[job.rank])

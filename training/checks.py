@@ -14,6 +14,8 @@ import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
 
+from microbench.job import lowest_fault
+
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
@@ -31,7 +33,7 @@ def allreduce_fault(comm: Intracomm, counts: Sequence[int]) -> str:
         expected = np.resize(sum(_period(rank) for rank in range(comm.Get_size())), count)
         wrong = np.flatnonzero(tensor.numpy() != expected)
         fault = f"{wrong.size} of {count} elements, the first at {wrong[0]}" if wrong.size else ""
-        if text := first_fault(comm, fault):
+        if text := lowest_fault(comm, fault):
             return f"gloo allreduce of {count} float32 is wrong on {text}"
     return ""
 
@@ -54,7 +56,7 @@ def mean_fault(comm: Intracomm, local: Arrays, got: Arrays) -> str:
         error, allowed = _peak(averaged - mean), TOLERANCE * max(_peak(mean), _peak(mine))
         if not error <= allowed and not fault:
             fault = f"tensor {i} is off by {error:.3g}, allowed {allowed:.3g}"
-    text = first_fault(comm, fault)
+    text = lowest_fault(comm, fault)
     return f"gradients are not the mean of the ranks' own on {text}" if text else ""
 
 
@@ -70,9 +72,3 @@ def agreement_fault(comm: Intracomm, gradients: Arrays) -> str:
     digests = comm.allgather(digest.hexdigest())
     others = [rank for rank, other in enumerate(digests) if other != digests[0]]
     return f"gradients of rank {others[0]} differ from those of rank 0 after the exchange" if others else ""
-
-
-def first_fault(comm: Intracomm, fault: str) -> str:
-    """``rank N: fault`` of the lowest rank that has one, the same on all ranks."""
-    faults: list[str] = comm.allgather(fault)
-    return next((f"rank {rank}: {text}" for rank, text in enumerate(faults) if text), "")

@@ -9,8 +9,9 @@ from collectives.backends import table
 from collectives.library import TABLE
 from microbench.case import Case, Outcome, Unsupported
 from microbench.device import CPU, missing
+from microbench.job import local_rank, lowest_fault
 from microbench.registry import LIBRARY
-from microbench.staging import DeviceMemory, HostMemory, Memory, local_rank
+from microbench.staging import DeviceMemory, HostMemory, Memory
 
 if TYPE_CHECKING:
     from microbench.job import Job
@@ -26,8 +27,7 @@ def run(job: Job, case: Case, device: str = CPU) -> Outcome:
     if reason := missing(job.comm, device):
         return Outcome("skipped", reason)
     loaded = table.load()
-    told: list[str] = job.comm.allgather(table.why_not(case.backend, device))
-    if reason := next((text for text in told if text), ""):
+    if reason := lowest_fault(job.comm, table.why_not(case.backend, device)):
         raise Unsupported(reason)
     from collectives.backends.measured import measured  # noqa: PLC0415 - it imports torch
 
@@ -54,4 +54,4 @@ def memory(job: Job, device: str) -> Memory:
         return HostMemory(job.pages)
     from microbench.cuda import Cuda  # noqa: PLC0415 - it imports torch
 
-    return DeviceMemory(Cuda(local_rank(job)), staged=False)
+    return DeviceMemory(Cuda(local_rank(job.hosts, job.rank)), staged=False)

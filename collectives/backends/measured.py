@@ -19,7 +19,7 @@ from microbench.buffers import allocate
 from microbench.called import overhead_ns, python_call
 from microbench.case import Case, Outcome
 from microbench.dtypes import DType, dtype, elements
-from microbench.job import Job
+from microbench.job import Job, lowest_fault
 from microbench.measure import Measured, measure
 from microbench.outcome import outcome
 from microbench.staging import DeviceMemory, Memory, invoke
@@ -106,8 +106,7 @@ def lacks(job: Job, kind: DType, row: library.Collective, memory: Memory) -> str
     except (RuntimeError, ValueError, TypeError, LookupError) as error:
         lines = str(error).strip().splitlines()
         said = lines[0] if lines else type(error).__name__
-    told: list[str] = job.comm.allgather(said)
-    return next((text for text in told if text), "")
+    return lowest_fault(job.comm, said)
 
 
 def _method(job: Job, ready: Ready, got: Measured) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from fabrics.errors import CannotRun
 from fabrics.model import Fabric, Proof
+from microbench.job import lowest_fault
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -45,7 +46,5 @@ class Member(Protocol):
 
 def raise_together(comm: Intracomm, fault: str, what: str) -> None:
     """Raise CannotRun on every rank, with the lowest rank's fault of ``what``, where any rank has one."""
-    faults: list[str] = comm.allgather(fault)
-    for rank, text in enumerate(faults):
-        if text:
-            raise CannotRun(f"{what}: rank {rank}: {text}")
+    if text := lowest_fault(comm, fault):
+        raise CannotRun(f"{what}: {text}")

@@ -17,6 +17,7 @@ from collectives.backends.member import Member, raise_together
 from collectives.backends.table import BACKENDS
 from fabrics import recipes
 from fabrics.errors import CannotRun
+from microbench.job import local_rank
 
 CONNECT_TIMEOUT_S = 30.0
 GLOO = "gloo"
@@ -66,7 +67,7 @@ def settings_fault(job: Member, backend: str, flavour: str = "pure") -> str:
         return f"no interface is chosen: set {_GLOO_DEVICES}, such as {_GLOO_DEVICES}=eth0"
     host = job.hosts[job.rank]
     try:
-        made = recipes.recipe(job.fabric, backend, flavour, host, local_rank=job.hosts[: job.rank].count(host))
+        made = recipes.recipe(job.fabric, backend, flavour, host, local_rank=local_rank(job.hosts, job.rank))
     except recipes.NoRecipe as error:
         return str(error)
     return mismatch(made.env)

@@ -11,12 +11,12 @@ from statistics import median
 from typing import Any
 
 from fabrics.lab import cluster
-from fabrics.lab.config import LabConfig
 from microbench import registry
 from microbench.case import Case
 from suite import launch
 from suite.children import Children, Lines
 from suite.supervise import supervise
+from tests import labs
 from tests.fabrics import planted
 from tests.figures.table import Row, figure
 
@@ -29,16 +29,12 @@ _HELLO = "from mpi4py import MPI; c = MPI.COMM_WORLD; c.Barrier(); print('hello'
 
 def measure(times: int) -> tuple[list[Row], list[Row]]:
     """Both in turns; the figure is the median difference of pairs."""
-    name = f"start{os.getpid()}"
     rows: list[Row] = []
-    try:
-        lab = cluster.up(LabConfig(name, len(HOSTS), dpus=False))
+    with labs.made("start", nodes=len(HOSTS), dpus=False) as lab:
         for number in range(times + 1):
             bare, (start, proof) = _hello_s(lab), _start_s(lab)
             if number:  # the first of each reads its files from the disk
                 rows.append({"bare s": bare, "start s": start, "proof s": proof, "more s": start - bare})
-    finally:
-        cluster.down(name)
     more = median(float(row["more s"]) for row in rows)
     text = f"a {len(HOSTS)}-host job's start beyond a bare mpi4py program's, proof left out, median, s"
     return rows, [figure(text, f"<= {MORE_S:g}", more, len(rows), more <= MORE_S)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,8 @@ import pytest
 
 from fabrics.errors import CannotRun
 from microbench.engine import Function
-from microbench.staging import DeviceMemory, HostMemory, invoke, local_rank
+from microbench.job import local_rank
+from microbench.staging import DeviceMemory, HostMemory, invoke
 from tests.microbench.fake_cuda import FakeCuda
 
 
@@ -128,8 +128,7 @@ def test_a_record_says_the_path_and_that_no_hardware_was_seen(staged: bool, path
 
 def test_ranks_of_a_host_are_counted() -> None:
     hosts = ("a", "b", "a", "a")
-    jobs: list[Any] = [SimpleNamespace(rank=rank, hosts=hosts) for rank in range(4)]
-    assert [local_rank(job) for job in jobs] == [0, 0, 1, 2]
+    assert [local_rank(hosts, rank) for rank in range(4)] == [0, 0, 1, 2]
 
 
 def test_invoke_passes_the_words() -> None:
