@@ -140,7 +140,7 @@ def test_wrong_data_publishes_no_time(told: dict[str, dict[str, Any]]) -> None:
         ("nccl", "unsupported", "nccl takes cuda memory alone: --device cuda measures it"),
         ("torch-mpi", "unsupported", "is built without mpi"),
         ("ucc", "unsupported", "is built without ucc"),
-        ("type", "unsupported", "gloo has no alltoall of bfloat16: map::at"),
+        ("type", "unsupported", "gloo has no alltoall of bfloat16: rank 1: map::at"),
         ("odd", "unsupported", "3 elements are no whole blocks for 2 ranks"),
     ],
 )
