@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from collectives.backends import table
 from microbench.case import Case, Outcome, Unsupported
 from microbench.registry import Benchmark
+from training.models import MODELS, Model
 from training.workload import Job, Workload, parse
-
-if TYPE_CHECKING:
-    from training.resnet import Model
 
 BACKEND = "gloo"
 DTYPE = "float32"
 
 
 def run(job: Job, case: Case) -> Outcome:
-    """Data-parallel training of ``case.options`` (model, batch, image_px) over gloo, on every rank.
+    """Data-parallel training of ``case.options`` (model, batch, image_px, dropout) over gloo, on every rank.
 
     Raises Unsupported for what gloo or this benchmark lacks, UserError for options that cannot be meant.
     """
@@ -30,9 +27,8 @@ def run(job: Job, case: Case) -> Outcome:
         raise Unsupported(f"training runs in {DTYPE}, not in {case.dtype}")
     method = table.load()
     from training import ddp  # noqa: PLC0415 - it imports torch, which takes seconds
-    from training.resnet import MODELS  # noqa: PLC0415 - so does this
 
-    workload = parse(case.options, {name: model.image_px for name, model in MODELS.items()})
+    workload = parse(case.options)
     model = MODELS[workload.model]
     if reason := too_small(model, workload):
         raise Unsupported(reason)
@@ -42,9 +38,9 @@ def run(job: Job, case: Case) -> Outcome:
 
 def too_small(model: Model, workload: Workload) -> str:
     """Why batch normalisation cannot train on so little: it needs two values per channel at the end."""
-    if workload.batch > 1 or workload.image_px > model.shrink:
+    if workload.batch > 1 or workload.image_px >= model.alone_px:
         return ""
-    return f"{workload.label}: batch normalisation needs a batch of 2 or images above {model.shrink} px"
+    return f"{workload.label}: batch normalisation needs a batch of 2 or images of at least {model.alone_px} px"
 
 
 BENCHMARKS: tuple[Benchmark, ...] = (

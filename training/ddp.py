@@ -17,8 +17,8 @@ from microbench.case import Case, Outcome
 from training import checks, paired
 from training.hooks import Average, average_over_ranks
 from training.memory import shortage
+from training.models import Model
 from training.replica import LEARNING_RATE, MOMENTUM, Replica
-from training.resnet import Model
 from training.workload import Job, Workload
 
 if TYPE_CHECKING:
@@ -70,9 +70,7 @@ def measure(job: Job, case: Case, model: Model, workload: Workload, average: Ave
 
 
 def _counts(model: Model) -> tuple[int, ...]:
-    with torch.device("meta"):
-        elements = sum(p.numel() for p in model.builder(0).parameters())
-    return 1, 1000, min(elements, LARGEST_CHECK)
+    return 1, 1000, min(model.parameters, LARGEST_CHECK)
 
 
 def _validate_and_time(job: Job, case: Case, workload: Workload, replica: Replica) -> Outcome:
@@ -159,6 +157,7 @@ def _method(job: Job, replica: Replica) -> dict[str, Any]:
         "cpus_allowed": len(os.sched_getaffinity(0)),
         "parameters": elements,
         "tensors": tensors,
+        "dropout": replica.dropout,
         "bucket_bytes": replica.bucket_bytes(),
         "broadcast_buffers": False,
         "warmup_steps": WARM_UP_STEPS + 1,

@@ -8,19 +8,22 @@ import torch
 from torch import Tensor, nn
 
 from microbench.memory import available_bytes
-from training.resnet import Model
+from training.models import Model
 from training.workload import Job, Workload
 
-_PER_PARAMETER = 5  # weights, gradients, momentum, buckets, and a copy of the gradients for the check
+_PER_PARAMETER = 6  # weights, gradients, momentum, buckets, and two copies of the gradients for the check
+_PER_LARGEST = 4  # of the tensor in the check: its mean, two arrays on the way to it, and what MPI's allreduce takes
+_SCRATCH = 64 << 20  # what torch's kernels and gloo take with them in the first steps (seen: 20 to 100 MiB)
 
 
 def needed_bytes(model: Model, workload: Workload) -> int:
-    """Bytes that one rank allocates to train: parameters and what goes with them, images, activations."""
+    """Bytes that one rank allocates to train and to check it: of parameters, images, activations."""
     with torch.device("meta"):
-        network = model.builder(0)
+        network = model.build(0, workload.dropout)
         images = torch.empty(workload.batch, 3, workload.image_px, workload.image_px)
-    parameters = sum(p.nbytes for p in network.parameters())
-    return _PER_PARAMETER * parameters + images.nbytes + activation_bytes(network, images)
+    sizes = [p.nbytes for p in network.parameters()]
+    checked = _PER_PARAMETER * sum(sizes) + _PER_LARGEST * max(sizes)
+    return checked + images.nbytes + activation_bytes(network, images) + _SCRATCH
 
 
 def activation_bytes(network: nn.Module, images: Tensor) -> int:

@@ -4,45 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from collectives.backends.member import Member
 from fabrics.errors import UserError
+from training.models import MODELS, Model
 
-OPTIONS = ("model", "batch", "image_px")
-_IMAGENET = ("resnet18", "resnet34", "resnet50", "resnet101", "resnet152")
-_CIFAR = ("resnet20", "resnet32", "resnet44", "resnet56", "resnet110")
-IMAGE_PX: Mapping[str, int] = MappingProxyType(dict.fromkeys(_IMAGENET, 224) | dict.fromkeys(_CIFAR, 32))
-
+OPTIONS = ("model", "batch", "image_px", "dropout")
 
 Job = Member  # what training asks of the job that it runs in
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A model, the images each rank takes per step, and the side of an image."""
+    """A model, the images each rank takes per step, the side of an image, and the share of dropout.
+
+    ``dropout`` None stands for the model's usual one.
+    """
 
     model: str
     batch: int
     image_px: int
+    dropout: float | None = None
 
     @property
     def label(self) -> str:
-        """As reports name it: ``resnet50 64px batch 16``."""
-        return f"{self.model} {self.image_px}px batch {self.batch}"
+        """As reports name it: ``resnet50 64px batch 16``, with a share of dropout that is not the usual one."""
+        dropout = "" if self.dropout is None else f" dropout {self.dropout:g}"
+        return f"{self.model} {self.image_px}px batch {self.batch}{dropout}"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What :func:`parse` makes this workload of again."""
+        plain = {"model": self.model, "batch": self.batch, "image_px": self.image_px}
+        return plain if self.dropout is None else plain | {"dropout": self.dropout}
 
 
-def parse(options: Mapping[str, Any], image_px: Mapping[str, int]) -> Workload:
-    """The workload of a case's ``options``; ``image_px`` maps each known model to its usual image side.
+def parse(options: Mapping[str, Any], models: Mapping[str, Model] = MODELS) -> Workload:
+    """The workload of a case's ``options``, each of which has a default.
 
-    Raises UserError for an option or a model that does not exist, and for sizes that are not positive.
+    Raises UserError for an option or a model that does not exist, for sizes that are not positive, for images that
+    are too small for the model, and for a share of dropout that it cannot have.
     """
     _known(options, OPTIONS, "option")
-    model = str(options.get("model", "resnet50"))
-    _known((model,), image_px, "model")
-    batch, side = options.get("batch", 16), options.get("image_px", image_px[model])
-    return Workload(model, _positive("batch", batch), _positive("image_px", side))
+    name = str(options.get("model", "resnet50"))
+    _known((name,), models, "model")
+    model = models[name]
+    side = _positive("image_px", options.get("image_px", model.image_px))
+    if side < model.least_px:
+        raise UserError(f"train: image_px is {side}: {name} needs images of at least {model.least_px} px")
+    dropout = _dropout(name, model, options["dropout"]) if "dropout" in options else None
+    return Workload(name, _positive("batch", options.get("batch", 16)), side, dropout)
 
 
 def _known(names: Collection[str], allowed: Collection[str], what: str) -> None:
@@ -55,3 +67,12 @@ def _positive(name: str, value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise UserError(f"train: {name} is {value!r}: a positive integer is needed")
     return value
+
+
+def _dropout(name: str, model: Model, value: object) -> float | None:
+    """The share of dropout, None where it is the usual one: one workload has one label."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1:
+        raise UserError(f"train: dropout is {value!r}: a share from 0 to below 1 is needed")
+    if value and model.dropout is None:
+        raise UserError(f"train: dropout is {value!r}: {name} has no dropout")
+    return None if value == (model.dropout or 0.0) else float(value)

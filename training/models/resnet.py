@@ -1,4 +1,4 @@
-"""Residual networks for image classification, and the table of those that can be trained.
+"""Residual networks for image classification.
 
 Two families (He et al., arXiv:1512.03385): the ImageNet one (18 to 152 layers, with the stride of a
 bottleneck in its 3x3 convolution, "v1.5") and the CIFAR one (6n+2 layers, with shortcuts that have no
@@ -7,13 +7,12 @@ parameters: every other pixel, and channels of zeros).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+from training.models.layers import conv_bn, draw_convolutions, seeded
 
 
 @dataclass(frozen=True)
@@ -25,19 +24,6 @@ class Plan:
     bottleneck: bool
     cifar: bool
     classes: int
-
-
-@dataclass(frozen=True)
-class Model:
-    """A network by its builder (seed -> network), the side of its usual images, and its classes.
-
-    ``shrink`` is how many pixels of an image's side one pixel of the last feature map stands for.
-    """
-
-    builder: Callable[[int], ResNet]
-    image_px: int
-    classes: int
-    shrink: int
 
 
 class ZeroPadShortcut(nn.Module):
@@ -82,9 +68,7 @@ class ResNet(nn.Module):
                 channels = outputs
         self.blocks = nn.Sequential(*blocks)
         self.head = nn.Linear(channels, plan.classes)
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+        draw_convolutions(self)
 
     def forward(self, images: Tensor) -> Tensor:
         """Logits (n, classes)."""
@@ -93,15 +77,12 @@ class ResNet(nn.Module):
 
 
 def build(plan: Plan, seed: int) -> ResNet:
-    """The network of ``plan``, initialised from ``seed``; torch's own random state is left as it was."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return ResNet(plan)
+    """The network of ``plan``, with weights drawn from ``seed``."""
+    return seeded(seed, lambda: ResNet(plan))
 
 
 def _conv_bn(inputs: int, outputs: int, kernel: int, stride: int = 1) -> list[nn.Module]:
-    conv = nn.Conv2d(inputs, outputs, kernel, stride, padding=kernel // 2, bias=False)
-    return [conv, nn.BatchNorm2d(outputs)]
+    return conv_bn(inputs, outputs, kernel, stride, padding=kernel // 2)
 
 
 def _imagenet_stem(width: int) -> nn.Module:
@@ -135,24 +116,3 @@ def _shortcut(plan: Plan, inputs: int, outputs: int, stride: int) -> nn.Module:
     if plan.cifar:
         return ZeroPadShortcut(inputs, outputs, stride)
     return nn.Sequential(*_conv_bn(inputs, outputs, 1, stride))
-
-
-def _imagenet(blocks: tuple[int, ...], bottleneck: bool) -> Model:
-    plan = Plan(blocks, (64, 128, 256, 512), bottleneck, cifar=False, classes=1000)
-    return Model(partial(build, plan), image_px=224, classes=plan.classes, shrink=32)
-
-
-def _cifar(layers: int) -> Model:
-    blocks = (layers - 2) // 6
-    plan = Plan((blocks,) * 3, (16, 32, 64), bottleneck=False, cifar=True, classes=10)
-    return Model(partial(build, plan), image_px=32, classes=plan.classes, shrink=4)
-
-
-MODELS: Mapping[str, Model] = {
-    "resnet18": _imagenet((2, 2, 2, 2), bottleneck=False),
-    "resnet34": _imagenet((3, 4, 6, 3), bottleneck=False),
-    "resnet50": _imagenet((3, 4, 6, 3), bottleneck=True),
-    "resnet101": _imagenet((3, 4, 23, 3), bottleneck=True),
-    "resnet152": _imagenet((3, 8, 36, 3), bottleneck=True),
-    **{f"resnet{layers}": _cifar(layers) for layers in (20, 32, 44, 56, 110)},
-}
