@@ -120,7 +120,12 @@ TABLE = (
 
 
 class Prepared:
-    """A row's operands and programs on one rank: what is filled and run, and whether the result is right."""
+    """A row's operands and programs on one rank: what is filled and run, and whether the result is right.
+
+    ``why_barrier`` is why its ranks start after a barrier unless a case says otherwise, empty where they need not.
+    """
+
+    why_barrier = ""
 
     def __init__(self, job: Job, case: Case, row: Collective) -> None:
         self.job, self.row, self.o = job, row, operands(job, case, row.received)
@@ -144,7 +149,7 @@ class Prepared:
 
     def sync(self, name: str) -> Sync:
         """How ranks start together: after a refill, where one is due."""
-        inner = choose(self.job, name)
+        inner = choose(self.job, name, self.why_barrier)
         return Refilled(self.placing, inner) if self.refilled else inner
 
     def once(self) -> None:

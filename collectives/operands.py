@@ -129,6 +129,13 @@ class Operands:
         return [(*call, request), ("MPI_Wait", request, statuses(1))]
 
 
+def no_blocks(count: int, kind: DType, ranks: int, why: str) -> str:
+    """That ``ranks`` do not divide ``count`` elements, why that matters, and which sizes they divide."""
+    these = "1 element makes" if count == 1 else f"{count} elements are"
+    sizes = f"take sizes that are multiples of {ranks * kind.nbytes} B"
+    return f"{these} no whole blocks for {ranks} ranks, and {why}: {sizes}"
+
+
 def vector(function: str, values: Iterable[int]) -> NDArray[Any]:
     """Counts or displacements as ``function`` takes them: ints, or 64-bit words in its large-count form."""
     return np.array(list(values), "i8" if function.endswith("_c") else "i4")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from collectives.native import lower
-from collectives.operands import Operands
+from collectives.operands import Operands, no_blocks
 from collectives.schedules import ALGORITHMS, NEEDS_HOSTS
 from microbench.case import Unsupported
 from microbench.engine import CallSpec
@@ -24,7 +24,7 @@ def calls(operation: str, algorithm: str, o: Operands) -> list[CallSpec]:
     if o.mode.nonblocking or o.mode.in_place:
         raise Unsupported("only the library's algorithm is called without blocking, or in place")
     if operation == "alltoall" and not o.divides:
-        raise Unsupported(f"{o.count} elements are no whole blocks for {o.ranks} ranks, and the library's are uneven")
+        raise Unsupported(no_blocks(o.count, o.kind, o.ranks, "the library's are uneven"))
     options: dict[str, Any] = {"hosts": places(o.job.hosts)} if (operation, algorithm) in NEEDS_HOSTS else {}
     schedule = ALGORITHMS[operation, algorithm](o.ranks, o.count, **options)
     return lower(o.job, schedule, o.kind, o.type, o.send, o.receive)

@@ -28,16 +28,22 @@ from microbench.page import Page
 MACHINES = ("x86_64", "aarch64", "ppc64le", "riscv64")
 LEAVES = {
     "stamp": 0,
+    "spent": 0,
     "work": 1,
     "stream": 3,
+    "roll": 4,
     "copy": 3,
     "nap": 1,
+    "lag": 1,
     "deadline": 2,
     "wait_until": 2,
     "probe": 2,
     "test_until": 6,
+    "ring": 1,
+    "hear": 7,
+    "look": 1,
 }
-_COLUMNS = ("stamp", "wait_until")  # each gives a column: a time, and how early the first look was
+_COLUMNS = ("stamp", "wait_until", "spent")  # each gives a column: a time, how early the first look was, a processor's
 _CALL = np.dtype([("fn", "u8"), ("n", "i8"), ("a", "u8", 14)])
 _STATUS_WORDS = 8  # 64 bytes, more than any MPI's MPI_Status
 
@@ -168,7 +174,7 @@ class Program:
         return args
 
     def run(self, iterations: int) -> NDArray[np.int64]:
-        """Run, and return every stamp, and the margin of every ``wait_until``, in ns: shape (iterations, stamps).
+        """Run, and return what every call of ``_COLUMNS`` told, in ns: shape (iterations, stamps).
 
         Raises LoopError at the first call that fails.
         """

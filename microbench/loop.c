@@ -8,12 +8,14 @@
 #include <stdint.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 typedef intptr_t W;
 typedef struct { void *fn; W n, a[14]; } Call;      /* fn(a[0], ..., a[n-1]), an int; 0 is success. 128 bytes */
 typedef int F7(W, W, W, W, W, W, W);
 typedef int F13(W, W, W, W, W, W, W, W, W, W, W, W, W);
 typedef int Test(W request, int *flag, W status);
+typedef int Iprobe(W source, W tag, W comm, int *flag, W *status);
 
 /* at[0]: the call in progress, -1 when none is; at[1]: the iteration. A watchdog thread reads them. */
 int fb_loop(const Call *calls, int64_t n, int64_t iterations, volatile int64_t *at) {
@@ -44,6 +46,14 @@ int fb_stamp(int64_t **next) {
   return 0;
 }
 
+/* The same for the time that processors have spent on this process, all of its threads together. */
+int fb_spent(int64_t **next) {
+  struct timespec t;
+  if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t)) return -errno;
+  *(*next)++ = t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+  return 0;
+}
+
 /* Fixed work in registers: a chain of dependent multiply-adds that the compiler may neither drop nor shorten. */
 int fb_work(int64_t steps) {
   uint64_t x = 1;
@@ -61,6 +71,17 @@ int fb_stream(volatile int64_t *words, int64_t n, int64_t passes) {
   return 0;
 }
 
+/* Fixed work on memory that no cache holds: the same for the next `n` words of a ring of `size`, from *at on. */
+int fb_roll(int64_t *words, int64_t size, int64_t *at, int64_t n) {
+  while (n > 0) {
+    int64_t part = size - *at < n ? size - *at : n;
+    fb_stream(words + *at, part, 1);
+    *at = (*at + part) % size;
+    n -= part;
+  }
+  return 0;
+}
+
 /* Write one buffer's bytes into another: an input that an operation in place has overwritten. */
 int fb_copy(void *to, const void *from, int64_t nbytes) {
   memcpy(to, from, (size_t)nbytes);
@@ -73,6 +94,12 @@ int fb_nap(int64_t ns) {
   int rc;
   while ((rc = clock_nanosleep(CLOCK_MONOTONIC, 0, &t, &t)) == EINTR) {}
   return -rc;
+}
+
+/* Sleep for the next number of ns of a list, and advance to the one after: delays that were drawn before. */
+int fb_lag(int64_t **next) {
+  int64_t ns = *(*next)++;
+  return ns > 0 ? fb_nap(ns) : 0;
 }
 
 /* *at = the time *slack_ns from now: the moment at which all ranks shall start. */
@@ -111,4 +138,40 @@ int fb_test_until(Test *test, W request, W status, int64_t spins, struct pollfd 
     }
     if (cap_ms > 0 && poll(fds, (nfds_t)nfds, (int)cap_ms) < 0 && errno != EINTR) return -errno;
   }
+}
+
+/* Ring a bell that another process hears: 8 bytes into a pipe, which never fills up as every ring is heard. */
+int fb_ring(int64_t pipe) {
+  static const int64_t one = 1;
+  ssize_t written;
+  while ((written = write((int)pipe, &one, sizeof one)) < 0 && errno == EINTR) {}
+  return written < 0 ? -errno : 0;
+}
+
+/* Wait until the bell at fds[0], a pipe, has been rung. Meanwhile MPI makes progress through `progress` (MPI_Iprobe for
+   a message that never comes), which may be 0: what this rank has sent may still lie in the library. It sleeps in
+   poll() on fds, of which the others are the library's own descriptors, for at most `cap_ms` at a time; with cap_ms 0
+   it spins. -EPIPE where nobody is left to ring. */
+int fb_hear(Iprobe *progress, W source, W tag, W comm, struct pollfd *fds, int64_t nfds, int64_t cap_ms) {
+  for (;;) {
+    int64_t rung;
+    W status[8];
+    int found;
+    int ready = poll(fds, (nfds_t)nfds, (int)cap_ms);
+    if (ready < 0 && errno != EINTR) return -errno;
+    if (ready > 0 && fds[0].revents) {
+      ssize_t got = read(fds[0].fd, &rung, sizeof rung);
+      if (got > 0) return 0;
+      if (got == 0) return -EPIPE;
+      if (errno != EINTR && errno != EAGAIN) return -errno;
+    }
+    int rc = progress ? progress(source, tag, comm, &found, status) : 0;
+    if (rc) return rc;
+  }
+}
+
+/* Look at a word that another process writes. */
+int fb_look(const volatile int64_t *word) {
+  (void)*word;
+  return 0;
 }

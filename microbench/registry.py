@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from fabrics.errors import UserError
 from microbench.case import Case, Outcome
@@ -14,13 +14,15 @@ if TYPE_CHECKING:
     from microbench.job import Job
 
 Run = Callable[["Job", Case], Outcome]
+Kind = Literal["", "overlap", "offload", "dpu"]
 
 MODULES = (
     "microbench.pt2pt",
     "microbench.message_rate",
     "collectives.library",
-    "collectives.offload.bench",
+    "collectives.overlap.bench",
     "training.bench",
+    "training.characterize.bench",
 )
 
 BLOCKING, LIBRARY, MPI = "blocking", "library", "mpi"  # the usual mode, algorithm and backend
@@ -45,7 +47,9 @@ class Benchmark:
     start together, in one of the ways of :mod:`microbench.sync`. ``pairs`` tells that half of the ranks send to the
     other half, so that they must be even in number. ``modes`` names the ways in which it can be called, the usual one
     first, and is empty where there is but one; ``algorithms`` and ``backends`` likewise. ``largest_buffer`` tells,
-    by the number of ranks, how many times a size the largest buffer of a rank is.
+    by the number of ranks, how many times a size the largest buffer of a rank is. ``kind`` is empty but for what
+    overlaps a collective with compute on hosts alone (``overlap``) or on hosts and DPUs (``offload``), and what
+    characterizes DPUs (``dpu``): plans, placement and ``bench`` go by it.
     """
 
     name: str
@@ -62,6 +66,22 @@ class Benchmark:
     algorithms: tuple[str, ...] = ()
     backends: tuple[str, ...] = ()
     largest_buffer: Callable[[int], int] = _once
+    kind: Kind = ""
+
+    @property
+    def dpus(self) -> bool:
+        """Whether some of its ranks run on DPUs."""
+        return self.kind in ("offload", "dpu")
+
+    @property
+    def on_devices(self) -> bool:
+        """Whether its buffers may be in device memory: it has some, and measures nothing beside MPI's own calls."""
+        return bool(self.dtypes) and not self.kind
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether it overlaps a collective with compute, and takes the options of that."""
+        return self.kind in ("offload", "overlap")
 
     @property
     def usual_dtype(self) -> str:

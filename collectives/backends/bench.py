@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from collectives.backends import table
 from collectives.library import TABLE
+from collectives.operands import IN_PLACE, NONBLOCKING
 from microbench.case import Case, Outcome, Unsupported
 from microbench.device import CPU, missing
 from microbench.job import local_rank, lowest_fault
@@ -40,8 +41,9 @@ def refused(job: Job, case: Case) -> str:
     """Why there is no such case with any torch, or nothing."""
     if case.benchmark not in table.OPERATIONS:
         return f"{case.benchmark} is measured by MPI alone: {', '.join(table.OPERATIONS)} by {case.backend} too"
-    if case.mode or case.algorithm != LIBRARY:
-        other = case.mode or case.algorithm
+    called = [word for word in case.mode.split() if word in (NONBLOCKING, IN_PLACE)]  # the rest is how ranks start
+    if called or case.algorithm != LIBRARY:
+        other = " ".join(called) or case.algorithm
         return f"{case.backend} is measured in its own way alone, not {other}"
     if case.backend == "gloo" and job.fabric.kind == "shm":
         return "gloo has no shared-memory transport"

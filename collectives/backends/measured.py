@@ -13,7 +13,7 @@ from collectives.backends import events
 from collectives.backends.operations import OPERATIONS, Tensors
 from collectives.backends.proving import proof_of, use_threads
 from collectives.backends.rendezvous import CONNECT_TIMEOUT_S, process_group
-from collectives.operands import Operands
+from collectives.operands import Operands, no_blocks
 from microbench import check
 from microbench.buffers import allocate
 from microbench.called import overhead_ns, python_call
@@ -23,10 +23,8 @@ from microbench.job import Job, lowest_fault
 from microbench.measure import Measured, measure
 from microbench.outcome import outcome
 from microbench.staging import DeviceMemory, Memory, invoke
-from microbench.sync import Barrier, Sync
 
 THREADS = 1
-AUTO = "auto"
 _PROBED = 5  # elements a block
 
 
@@ -45,14 +43,12 @@ class Ready(library.Prepared):
         self.body = [(python_call(self.called, self.function),), *memory.finish()]
         self.placing = memory.moved(self.o.receive, self.o.send) if self.operation.in_place else []
 
+    why_barrier = "the backend has threads on the ranks' cores, which ranks that spin until an agreed time would hold up"
+
     @property
     def refilled(self) -> bool:
         """Whether the operation has no form but in place."""
         return self.operation.in_place
-
-    def sync(self, name: str) -> Sync:
-        """As for MPI, but ``auto`` is a barrier: the backend has threads on the rank's core, which spinning delays."""
-        return super().sync(Barrier.name if name == AUTO else name)
 
 
 def measured(job: Job, case: Case, row: library.Collective, make: Callable[[], Memory]) -> Outcome:
@@ -88,7 +84,7 @@ def _unsupported(job: Job, case: Case, row: library.Collective, kind: DType, mak
         return ""
     count = elements(case.nbytes or 0, kind)
     if OPERATIONS[row.name].even and count % job.size:
-        return f"{count} elements are no whole blocks for {job.size} ranks, and torch's {row.name} takes equal ones"
+        return no_blocks(count, kind, job.size, f"torch's {row.name} takes equal ones")
     reason = lacks(job, kind, row, make())
     return f"{case.backend} has no {row.name} of {kind.name}: {reason}" if reason else ""
 

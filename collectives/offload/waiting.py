@@ -9,6 +9,7 @@ only after every rank has seen it work; elsewhere ranks spin, as the cores of a 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,6 +21,7 @@ from fabrics.errors import UserError
 from microbench.engine import CallSpec, requests, statuses
 
 if TYPE_CHECKING:
+    from microbench.engine import Engine
     from microbench.job import Job
 
 Strategy = Literal["poll", "spin"]
@@ -193,3 +195,9 @@ class Quiet:
         rows = np.zeros((self.job.size, row.size))
         self._finish(self.job.comm.Iallgather(np.ascontiguousarray(row, "f8"), rows))
         return rows
+
+
+def cancelled(engine: Engine, receives: Iterable[CallSpec | str]) -> None:
+    """Withdraw receives that were posted by these calls, the last argument of which is their request."""
+    for call in receives:
+        engine.program(("MPI_Cancel", call[-1]), ("MPI_Wait", call[-1], statuses(1))).run(1)

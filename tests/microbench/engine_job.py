@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
@@ -67,6 +68,34 @@ def quiet_wait() -> list[float]:
     return []
 
 
+def lags() -> list[int]:
+    """How long three lags of a list took, of which the middle one is none."""
+    drawn, place = np.array([3_000_000, 0, 1_000_000, 50_000_000], "i8"), np.zeros(1, "u8")
+    place[0] = drawn.ctypes.data
+    times = durations(ENGINE.program("stamp", ("lag", place), "stamp").run(3))
+    return [*times.tolist(), int(place[0]) - drawn.ctypes.data]
+
+
+def bell() -> dict[str, object]:
+    """A pipe as a bell between threads: rung before and after somebody listens, and then left by its ringer."""
+    heard, rung = os.pipe()
+    fds = np.array([(heard, 1, 0)], [("fd", "i4"), ("events", "i2"), ("revents", "i2")])
+    progress = (ENGINE.function("MPI_Iprobe"), MPI.ANY_SOURCE, 9, COMM)
+    hear = ENGINE.program("stamp", ("hear", *progress, fds, 1, 5), "stamp")
+    ring, word = ENGINE.program(("ring", rung), ("look", np.zeros(1, "i8"))), time.process_time()
+    ring.run(2)
+    hear.run(2)
+    thread = threading.Timer(0.2, os.write, (rung, bytes(8)))
+    thread.start()
+    waited = int(durations(hear.run(1))[0])
+    thread.join()
+    spent = time.process_time() - word
+    os.close(rung)
+    alone = caught(LoopError, ("hear", 0, 0, 0, 0, fds, 1, 5))
+    os.close(heard)
+    return {"waited_ns": waited, "cpu_s": spent, "alone": alone, "closed": caught(LoopError, ("ring", rung))}
+
+
 def wait(at: np.ndarray, slack_ns: int, clock: ClockModel) -> Program:
     """A stamp, a wait of ``slack_ns`` told by a clock, a stamp: the margin is the column in between."""
     slack = np.array([slack_ns], "i8")
@@ -108,6 +137,8 @@ def main() -> None:
         "copied": copied.tolist(),
         "work_scales": bool(np.median(np.diff(work, axis=1)[:, 1]) > 10 * np.median(np.diff(work, axis=1)[:, 0])),
         "napped": bool(durations(ENGINE.program("stamp", ("nap", 3_000_000), "stamp").run(1))[0] >= 3_000_000),
+        "lags": lags(),
+        "bell": bell(),
         "error": caught(LoopError, ("work", 1), ("MPI_Send", send, -5, MPI.BYTE, PEER, 1, COMM)),
         "arity": caught(TypeError, ("MPI_Send", send, 1)),
         "unknown": caught(KeyError, ("MPI_Frobnicate",)),

@@ -48,6 +48,22 @@ def test_leaf_calls(findings: dict[str, Any]) -> None:
     assert findings["napped"]
 
 
+def test_lags_are_taken_from_a_list_one_by_one(findings: dict[str, Any]) -> None:
+    first, none, third, advanced = findings["lags"]
+    assert first >= 3_000_000
+    assert third >= 1_000_000
+    assert none < first
+    assert advanced == 3 * 8
+
+
+def test_a_bell_is_heard_once_for_every_ring_and_its_ringer_missed(findings: dict[str, Any]) -> None:
+    bell = findings["bell"]
+    assert bell["waited_ns"] >= 100_000_000
+    assert bell["cpu_s"] < 0.1
+    assert bell["alone"].startswith("hear (call 0) failed in iteration 0 on rank 0: Broken pipe")
+    assert bell["closed"].startswith("ring (call 0) failed in iteration 0 on rank 0: Bad file descriptor")
+
+
 def test_an_error_names_call_iteration_rank_and_mpi_text(findings: dict[str, Any]) -> None:
     assert findings["error"].startswith("MPI_Send (call 1) failed in iteration 0 on rank 0: Invalid count")
     assert "Negative count, value is -5" in findings["error"]

@@ -8,9 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from collectives.offload.crew import host_count
 from collectives.offload.waiting import Trial, choose, epoll_descriptors, spin
-from fabrics.errors import CannotRun, UserError
+from fabrics.errors import UserError
 
 
 def test_epoll_descriptors_are_found_and_no_others():
@@ -54,23 +53,3 @@ def test_failed_trials_are_kept_with_the_record():
     kept = spin("messages do not wake ranks 1", (Trial(1e-3, 0.0, 2), Trial(0.4, 0.0, 2))).as_dict()
     assert kept["selftest"]["passed"] == [True, False]
     assert kept["selftest"]["wake_us"] == [1000.0, 400000.0]
-
-
-def test_hosts_first_then_a_dpu_each():
-    assert host_count(("host", "host", "dpu", "dpu"), 4) == 2
-    assert host_count(("host",) * 3 + ("dpu",) * 3, 6) == 3
-
-
-@pytest.mark.parametrize(
-    ("roles", "ranks"),
-    [
-        ((), 4),
-        (("host", "dpu", "host", "dpu"), 4),
-        (("host", "host", "dpu", "dpu", "dpu"), 5),
-        (("host", "host", "host", "dpu"), 4),
-        (("host", "dpu"), 2),
-    ],
-)
-def test_any_other_cast_is_refused_with_what_is_needed(roles, ranks):
-    with pytest.raises(CannotRun, match="one DPU for each"):
-        host_count(roles, ranks)

@@ -1,0 +1,1 @@
+"""How much of a collective hides behind a host's compute: on the host, and offloaded to DPUs."""
