@@ -51,13 +51,13 @@ schedules: $(VENV)/ready
 	$(BIN)/python -m tests.figures.schedules
 
 # Everything from the lock file, then the project itself, in place: its native loop is compiled here.
-$(VENV)/ready: requirements.lock pyproject.toml microbench/loop.c
+$(VENV)/ready: requirements.lock pyproject.toml microbench/loop.c microbench/kernels.c
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	touch $@
 
-$(OTHERS:%=.venv-%/ready): .venv-%/ready: requirements.lock pyproject.toml microbench/loop.c $(VENV)/ready
+$(OTHERS:%=.venv-%/ready): .venv-%/ready: requirements.lock pyproject.toml microbench/loop.c microbench/kernels.c $(VENV)/ready
 	$(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/python -m pip install --quiet --constraint requirements.lock $(NEEDED) $(WHEEL_$*)
 	.venv-$*/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .

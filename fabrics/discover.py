@@ -81,7 +81,7 @@ def lab_fabrics(lab: Lab | None = None) -> list[Fabric]:
     unusable = "" if lab and os.geteuid() == 0 else why_not()  # without root there is no entering its hosts
     config = lab.config if lab else LabConfig()
     rates = lab.rates if lab else declared_rates(config)
-    loss, cpus = (lab.loss, lab.cpus) if lab else ({}, {})
+    loss, cpus, speeds = (lab.loss, lab.cpus, lab.speeds) if lab else ({}, {}, {})
     return [
         Fabric(
             name=name,
@@ -91,7 +91,7 @@ def lab_fabrics(lab: Lab | None = None) -> list[Fabric]:
             rate_bits_per_s=_rate(by_host),
             emulated=True,
             lab=config.name,
-            note="; ".join([_note(by_host), *held_back(config, loss.get(name, {}), cpus)]),
+            note="; ".join([_note(by_host), *held_back(config, loss.get(name, {}), cpus, speeds)]),
             unusable=unusable,
         )
         for name, by_host in rates.items()

@@ -22,10 +22,15 @@ PRECISION = 0.025
 UNIT = "messages/s"
 
 
+def unpaired(ranks: int) -> str:
+    """Why so many ranks make no pairs, or nothing."""
+    return f"half of the ranks send to the other half: {ranks} is an odd number of ranks" if ranks % 2 else ""
+
+
 def run(job: Job, case: Case) -> Outcome:
     """Check the data, and measure windows of all pairs; skipped where a rank would have no partner."""
-    if job.size % 2:
-        return Outcome("skipped", f"half of the ranks send to the other half: {job.size} is an odd number of ranks")
+    if reason := unpaired(job.size):
+        return Outcome("skipped", reason)
     half = job.size // 2
     pair = Pair(job, case, (job.rank + half) % job.size)
     body = pair.window()

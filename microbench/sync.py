@@ -29,6 +29,7 @@ NAMES = ("auto", "barrier", "dissemination", "round-time")
 _TAG = 54
 _BROADCASTS, _SLACK = 10, 3.0
 _TRIALS, _MOST_DOUBLINGS, _ENOUGH = 40, 8, 0.95
+_CROWDED = "more busy ranks than cores, where spinning until an agreed time would delay others"
 _LONGEST_SLACK_NS = 20_000_000
 _UNSEEN = 0.01  # of an iteration
 _MOST_WIDENINGS, _MOST_AT_ONCE = 5, 8
@@ -86,12 +87,16 @@ class Barrier(Sync):
 
     name = "barrier"
 
-    def __init__(self, job: Job) -> None:
-        self._job = job
+    def __init__(self, job: Job, why: str = "") -> None:
+        self._job, self._why = job, why
 
     def calls(self) -> list[CallSpec]:
         """One MPI_Barrier."""
         return [("MPI_Barrier", self._job.comm)]
+
+    def method(self) -> dict[str, Any]:
+        """Why it was chosen, where nobody asked for it."""
+        return {"sync_reason": self._why} if self._why else {}
 
 
 class Dissemination(Sync):
@@ -208,15 +213,19 @@ def _usual(margins: NDArray[np.int64]) -> int:
     return int(np.median(margins[:, 1:].min(axis=0)))
 
 
-def choose(job: Job, name: str = "auto") -> Sync:
+def choose(job: Job, name: str = "auto", why_barrier: str = "") -> Sync:
     """The way of that name; ``auto`` is round-time where every busy rank has a core of its own, else barrier.
 
+    It is a barrier too where the caller knows a reason; the record tells it, or that ranks share cores.
     Called by all ranks together: round-time, one for the whole job, needs its clocks. UserError for another name.
     """
     if name not in NAMES:
         raise UserError(f"unknown synchronisation {name!r}: one of {', '.join(NAMES)}")
     if name == "auto":
-        name = Barrier.name if job.oversubscribed else RoundTime.name
+        why = why_barrier or (_CROWDED if job.oversubscribed else "")
+        if why:
+            return Barrier(job, why)
+        name = RoundTime.name
     if name == RoundTime.name:
         return job.round_time
     return Barrier(job) if name == Barrier.name else Dissemination(job)

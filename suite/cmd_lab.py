@@ -21,8 +21,10 @@ from fabrics.lab.config import (
     parse_fabric,
     parse_percent,
     parse_rate,
+    parse_speed,
 )
-from fabrics.lab.words import by_member, shares
+from fabrics.lab.words import by_member, quotas, shares
+from suite import labspeed
 
 _EPILOG = """\
 examples:
@@ -32,7 +34,8 @@ examples:
   fabricbench lab up --slurm                           a Slurm cluster: lab exec h0 srun -N 2 hostname
   fabricbench lab shape eth10g 200mbit --host h1       a slow link, both ways
   fabricbench lab shape eth10g --loss 0.5% --host h1   what arrives at h1 is lost now and then
-  fabricbench lab shape --cpu 25% --host d0            a slow DPU
+  fabricbench lab shape --cpu 25% --host d0            a DPU with a share of a core
+  fabricbench lab speed 25% --host d0                  a slow DPU: the share under which its work is a quarter as fast
   fabricbench lab down
 """
 _NONE = "none"
@@ -56,6 +59,7 @@ def add(subparsers: Subparsers[argparse.ArgumentParser]) -> None:
     _add_status(actions)
     _add_exec(actions)
     _add_shape(actions)
+    _add_speed(actions)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -159,7 +163,7 @@ def _as_dict(status: cluster.LabStatus) -> dict[str, Any]:
     told = {"name": status.name, "up": lab is not None, "processes": status.processes, "orphan": status.orphan}
     if lab is None:
         return told
-    held = {"rates_bits_per_s": lab.rates, "loss": lab.loss, "cpu_cores": lab.cpus}
+    held = {"rates_bits_per_s": lab.rates, "loss": lab.loss, "cpu_cores": lab.cpus, "speeds": lab.speeds}
     return {**told, "config": lab.config.as_dict(), **held, "slurm_absent": list(status.absent)}
 
 
@@ -181,11 +185,15 @@ def _fabric(lab: cluster.Lab, fabric: str) -> str:
 
 def _also(status: cluster.LabStatus, lab: cluster.Lab) -> str:
     """What a lab is beside its hosts and fabrics."""
-    words = [f"CPU {shares(lab.cpus, lab.config)}"] if lab.cpus else []
+    words = [f"CPU {_quotas(lab)}"] if lab.cpus else []
     words += ["host and DPU share identity"] if lab.config.shared_identity else []
     if lab.config.slurm:
         words.append(f"Slurm without {', '.join(status.absent)}" if status.absent else "Slurm")
     return "; ".join(words)
+
+
+def _quotas(lab: cluster.Lab) -> str:
+    return quotas(lab.cpus, lab.speeds, lab.config)
 
 
 def _add_exec(actions: Subparsers[argparse.ArgumentParser]) -> None:
@@ -221,7 +229,7 @@ def _shape(args: argparse.Namespace) -> int:
     for change in _changes(args):  # all of them are understood before the first is made
         lab = change(lab)
     told = [_fabric(lab, args.fabric)] if args.fabric else []
-    told += [f"CPU {shares(lab.cpus, lab.config) or 'without quota'}"] if args.cpu else []
+    told += [f"CPU {_quotas(lab) or 'without quota'}"] if args.cpu else []
     print(f"lab {lab.name}: {'; '.join(told)}", file=sys.stderr)
     return 0
 
@@ -244,3 +252,28 @@ def _changes(args: argparse.Namespace) -> list[Callable[[cluster.Lab], cluster.L
         cores = None if args.cpu == _NONE else parse_percent(args.cpu, "CPU share")
         changes.append(lambda lab: cluster.limit_cpu(lab, cores, args.host))
     return changes
+
+
+def _add_speed(actions: Subparsers[argparse.ArgumentParser]) -> None:
+    summary = "slow DPUs or a host down: the CPU quota under which fixed work is measured to go that fast"
+    parser = _action(actions, _speed, "speed", summary, "speed 25% --host d0")
+    share = f"fraction of the speed without a quota, such as 25%% or 0.25; {_NONE}: no quota"
+    parser.add_argument("speed", metavar="SPEED", help=share)
+    parser.add_argument("--host", help="this host or DPU alone (default: every DPU)")
+
+
+def _speed(args: argparse.Namespace) -> int:
+    lab = cluster.load(args.name)
+    speed = None if args.speed == _NONE else parse_speed(args.speed)
+    members = (args.host,) if args.host else lab.dpus
+    if not members:
+        raise UserError(f"lab {lab.name} has no DPUs: name a host with --host")
+    for member in members:
+        if speed is None:
+            lab = cluster.limit_cpu(lab, None, member)
+            told = f"lab {lab.name}: {member} without quota"
+        else:
+            lab, seen = labspeed.calibrate(lab, member, speed)
+            told = labspeed.told(member, lab, seen)
+        print(told, file=sys.stderr)
+    return 0

@@ -15,12 +15,12 @@ from fabrics.lab import check, cleanup, slurm
 from fabrics.lab.build import Rates, make_namespaces
 from fabrics.lab.config import LabConfig, check_name
 from fabrics.lab.enter import enter_argv
-from fabrics.lab.shaping import limit_cpu, lose, shape
+from fabrics.lab.shaping import limit_cpu, lose, note_speed, shape
 from fabrics.lab.state import Lab, find, load, locked, names, need_root, save
 
 __all__ = [
     "Lab", "LabStatus", "check_not_own", "declared_rates", "down", "find", "is_orphan", "limit_cpu", "load", "lose",
-    "need_root", "own_name", "remove_orphans", "shape", "status", "up",
+    "need_root", "note_speed", "own_name", "remove_orphans", "shape", "status", "up",
 ]  # fmt: skip
 
 _OWN_NAME = re.compile(r"run(\d+)")

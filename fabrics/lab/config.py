@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -135,6 +136,18 @@ def parse_percent(text: str, what: str) -> float:
     if not match:
         raise UserError(f"{what} {text!r}: a number and %, such as 12.5%")
     return float(match[1]) / 100
+
+
+def parse_speed(text: str) -> float:
+    """The fraction, above 0 and below 1, of ``25%`` or ``0.25``; raises UserError that names the token."""
+    match = _PERCENT.fullmatch(text)
+    try:
+        speed = float(match[1]) / 100 if match else float(text)
+    except ValueError:
+        speed = math.nan
+    if not 0 < speed < 1:
+        raise UserError(f"speed {text!r}: a fraction above 0 and below 1, such as 0.25 or 25%")
+    return speed
 
 
 def format_rate(rate_bits_per_s: float) -> str:

@@ -67,6 +67,31 @@ def _offers_cpu(root: Path) -> bool:
     return False
 
 
+def own_cores(there: Controller | None = None, own: Path = Path("/proc/self/cgroup")) -> float | None:
+    """The cores that this process's control groups leave it, the tightest of all above it; None without a quota.
+
+    ``there`` and ``own`` stand in for this machine's controller and this process's groups.
+    """
+    there = there or controller()
+    if there is None or not own.exists():
+        return None
+    shares = []
+    for line in own.read_text().splitlines():
+        number, controllers, path = line.split(":", 2)
+        if (there.version == 2 and number == "0") or (there.version == 1 and "cpu" in controllers.split(",")):
+            inner = Path(path.lstrip("/"))
+            shares += [share for each in (inner, *inner.parents) if (share := _share(there, there.root / each))]
+    return min(shares, default=None)
+
+
+def _share(there: Controller, folder: Path) -> float | None:
+    try:
+        quota_us, period_us = there.read(folder)
+    except (OSError, ValueError):
+        return None  # the top group has no quota, nor has one that is not to be seen from here
+    return None if quota_us is None else quota_us / period_us
+
+
 def folders(lab: str) -> list[Path]:
     """The control groups of ``lab``; ``*`` for those of all labs."""
     there = controller()

@@ -83,9 +83,25 @@ def limit_cpu(lab: Lab, cores: float | None, member: str | None = None) -> Lab:
         chosen = [member] if member else now.config.members
         for each in chosen:
             _hold(now, each, cores)
-        shaped = replace(now, cpus=_changed(now.cpus, chosen, cores))
+        shaped = replace(now, cpus=_changed(now.cpus, chosen, cores), speeds=_changed(now.speeds, chosen, None))
         save(shaped)
     return shaped
+
+
+def note_speed(lab: Lab, member: str, speed: float) -> Lab:
+    """``lab`` with what was measured of a member's quota: its speed, as a fraction of that without one.
+
+    It holds until the member's quota is set anew. Raises UserError for a member that has no quota.
+    """
+    check_member(lab, member)
+    need_root()
+    with locked():
+        now = load(lab.name)
+        if member not in now.cpus:
+            raise UserError(f"lab {lab.name}: {member} has no CPU quota, so its speed is this machine's")
+        noted = replace(now, speeds={**now.speeds, member: speed})
+        save(noted)
+    return noted
 
 
 def _hold(lab: Lab, member: str, cores: float | None) -> None:

@@ -27,13 +27,15 @@ class Lab:
 
     ``rates`` is ``{fabric: {host: bit/s or None}}`` of the uplinks. ``loss`` is ``{fabric: {member: fraction}}`` of
     the packets that are dropped on arrival, and ``cpus`` is ``{member: cores}`` of those held to a quota; what is
-    not held back is left out of both.
+    not held back is left out of both. ``speeds`` is ``{member: fraction}`` of those whose quota was set by its measured
+    speed: what of the speed without a quota was then seen.
     """
 
     config: LabConfig
     rates: Rates
     loss: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     cpus: Mapping[str, float] = field(default_factory=dict)
+    speeds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -71,7 +73,8 @@ class Lab:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON data that :func:`find` reads back."""
-        return {"config": self.config.as_dict(), "rates": self.rates, "loss": self.loss, "cpus": self.cpus}
+        shaped = {"rates": self.rates, "loss": self.loss, "cpus": self.cpus, "speeds": self.speeds}
+        return {"config": self.config.as_dict(), **shaped}
 
 
 def check_member(lab: Lab, member: str) -> None:

@@ -87,7 +87,7 @@ def impi_ofi(fabric: Fabric, want: Want) -> Mapping[str, str]:
 def gloo(fabric: Fabric, want: Want) -> Mapping[str, str]:
     """torch's gloo, which has TCP alone."""
     if fabric.kind == "shm":
-        raise NoRecipe("gloo has no shared memory transport")
+        raise NoRecipe("gloo has no shared-memory transport")
     if fabric.rdma:
         raise NoRecipe(f"gloo speaks TCP, not {fabric.kind}")
     if want.transport is not None:
