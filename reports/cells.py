@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import product
 
+from reports.buckets import note
 from reports.marks import marks
 from reports.ratios import speed
 from reports.summary import LAUNCHES_FOR_INTERVAL, Summary, basis
 from reports.tables import Cell, Column, prose
-from reports.units import PERCENT, Unit, times
-from reports.view import View, setup_text
+from reports.units import PERCENT, Unit, size, times
+from reports.view import View, grouped, setup_text
 
 APART = "launches differ %"
 _SHORT = 16  # the longest reason that a cell has room for
@@ -161,14 +163,35 @@ def titled(title: str, group: Sequence[Summary], names: Sequence[str], drawn: st
     counts = launch_counts((s, name) for s in group for name in names[:1])
     marked = intervals if intervals is not None else based(counts) if len(counts) > 1 else ""
     heading = prose(f"{title}: {setup_text(group[0])}" + (f". Intervals: {marked}" if marked else ""))
-    return "\n\n".join([heading, drawn, *absences(group, names)])
+    buckets = note(s.nbytes for s in group)
+    return "\n\n".join([heading, drawn, *absences(group, names), *([prose(buckets)] if buckets else [])])
 
 
-def absences(group: Iterable[Summary], names: Iterable[str]) -> list[str]:
-    """Why cells say ``n/a``, where the reason is too long for a cell."""
-    found = [s.metrics[name].note for s in group for name in names if name in s.metrics and not s.ends(name)]
-    long = [note.removeprefix("n/a: ").removeprefix("n/a ") for note in found if len(note) > _SHORT]
-    return [prose("n/a: " + "; ".join(dict.fromkeys(long)))] if long else []
+def absences(group: Iterable[Summary], names: Iterable[str], line: Cell = fabric) -> list[str]:
+    """Why cells say ``n/a``, where the reason is too long for a cell, and in which lines.
+
+    ``line`` names a line of the table beside its size.
+    """
+    rows, found = list(group), dict[str, list[Summary]]()
+    for s, name in product(rows, names):
+        said = s.metrics[name].note if name in s.metrics and not s.ends(name) else ""
+        if len(said) > _SHORT:
+            same = found.setdefault(said.removeprefix("n/a: ").removeprefix("n/a "), [])
+            same += [s] if s not in same else []
+    told = [f"{reason} ({_lines(same, rows, line)})" for reason, same in found.items()]
+    return [prose("n/a: " + "; ".join(told))] if told else []
+
+
+def _lines(same: Sequence[Summary], rows: Sequence[Summary], line: Cell) -> str:
+    """Which lines of a table: ``all``, ``0 B``, ``8 B shm, tcp-lo; 64 KiB``, ``shm``."""
+    if len(same) == len(rows) > 1:
+        return "all"
+    everything, parts = grouped(rows, lambda s: s.nbytes), []
+    for nbytes, some in grouped(sorted(same, key=lambda s: s.nbytes or 0), lambda s: s.nbytes).items():
+        names = ", ".join(map(line, some))
+        whole = len(some) == len(everything[nbytes]) and nbytes is not None
+        parts.append(size(nbytes) if whole else names if nbytes is None else f"{size(nbytes)} {names}")
+    return "; ".join(parts)
 
 
 def _brief(note: str) -> str:

@@ -44,7 +44,7 @@ def _short(v: View, made: Sequence[Chapter]) -> str:
     if v.data.unfinished:
         lines.append(bullet(f"(8) NOT WHOLE: {v.data.unfinished}."))
     lines.append(_cases(v, made[-1]))
-    lines += [bullet(f"({f.chapter}) {f.text}") for f in findings(made) if f.chapter < 8]
+    lines += [bullet(f"({f.chapter}) {f.text}") for f in findings(made) if f.chapter < 8 and f.short]
     return "In short\n\n" + "\n".join(lines)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count as numbers
 
@@ -93,9 +93,10 @@ def _ordered(rows: Sequence[Summary]) -> list[Summary]:
 def contests(rows: Iterable[Summary]) -> list[Contest]:
     """Who is fastest among the calls of one form at one size, of two or more, by ascending size.
 
-    Nonblocking and in-place calls do other work than the usual one, so they contend among themselves.
+    Nonblocking and in-place calls do other work than the usual one, so they contend among themselves. What has no
+    interval does not contend: nothing can be told apart from it.
     """
-    timed = [s for s in rows if s.value("time") is not None]
+    timed = [s for s in rows if s.value("time") is not None and s.ends("time") is not None]
     groups = [group for group in grouped(timed, lambda s: (s.nbytes, form(s))).values() if len(group) > 1]
     return sorted(map(_contest, groups), key=lambda c: (c.form, -1 if c.nbytes is None else c.nbytes))
 
@@ -107,7 +108,7 @@ def _contest(group: Sequence[Summary]) -> Contest:
 
 
 def _apart(fast: Summary, slow: Summary) -> bool:
-    """Whether the two intervals leave each other out; without one nothing is told apart."""
+    """Whether the two intervals leave each other out."""
     below, above = fast.ends("time"), slow.ends("time")
     return below is not None and above is not None and below[1] < above[0]
 
@@ -126,7 +127,7 @@ def library_at(rows: Iterable[Summary]) -> dict[int | None, Summary]:
     return {s.nbytes: s for s in rows if own(s)}
 
 
-def against_library(s: Summary, library: dict[int | None, Summary]) -> Ratio | None:
+def against_library(s: Summary, library: Mapping[int | None, Summary]) -> Ratio | None:
     """How many times faster than the library's own at that size; None where that was not measured."""
     found = library.get(s.nbytes)
     return None if found is None else speed(s, found, "time")

@@ -20,17 +20,22 @@ Key = TypeVar("Key", bound=Hashable)
 MESSAGE_RATE = "message_rate"
 POINT_TO_POINT = ("latency", "bandwidth", "bibw", MESSAGE_RATE)
 TRAINING = "train"
-OFFLOAD = "offload_"
+OFFLOAD, OVERLAP = "offload_", "overlap_"  # how the names of benchmarks begin that overlap collectives with compute
+DPU = "dpu"  # the benchmark that characterizes DPUs
 MEMORY_BYTES_PER_S = 10e12  # of a host: the fastest accelerator's HBM has 8 TB/s, the DDR5 of two sockets below 2 TB/s
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A sentence that the numbers support, and the numbers (base units) that it is made of."""
+    """A sentence that the numbers support, and the numbers (base units) that it is made of.
+
+    ``short`` tells whether it stands in the first lines of the report too; in JSON it always does.
+    """
 
     chapter: int
     text: str
     values: Mapping[str, Any] = field(default_factory=dict)
+    short: bool = True
 
 
 @dataclass(frozen=True)
@@ -182,8 +187,10 @@ def setup_text(s: Summary) -> str:
 
 
 def kind(s: Summary | Record) -> str:
-    """What a case is, but for its size and fabric: ``allreduce 2 ranks``."""
-    return s.workload or f"{s.benchmark} {count(s.ranks, 'rank')}"
+    """What a case is, but for its size and fabric: ``allreduce 2 ranks``, or the model that is trained."""
+    if s.benchmark == TRAINING and s.workload:
+        return s.workload
+    return f"{s.benchmark} {count(s.ranks, 'rank')}" + (f" ({s.workload})" if s.workload else "")
 
 
 def impossible(metrics: Mapping[str, Metric], hosts: Sequence[str]) -> tuple[str, ...]:

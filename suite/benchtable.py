@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from microbench.pacing import TOO_SLOW
 from microbench.record import Metric, Record
 from microbench.registry import LIBRARY, MPI
+from reports import checked
 from reports.units import GBIT_PER_S, PERCENT, US, Unit, size, unit_for
 from reports.view import impossible
 
@@ -40,7 +41,8 @@ def title(record: Record) -> str:
 def method(record: Record) -> str:
     """How it is measured, of a record that has a result, and what its intervals hold for."""
     alone = "; one rank alone: nothing crosses a link" if record.ranks == 1 else ""
-    start = f"sync: {record.method['sync']}; " if record.method.get("sync") else ""
+    why = f" ({record.method['sync_reason']})" if record.method.get("sync_reason") else ""
+    start = f"sync: {record.method['sync']}{why}; " if record.method.get("sync") else ""
     return f"# {start}interval: 95 % within this launch, others may differ by more{alone}"
 
 
@@ -75,7 +77,7 @@ def row(record: Record, byte_rate: Unit) -> str:
 def notes(records: Sequence[Record]) -> list[str]:
     """What is to be read beside the rows: each reason once, with the sizes that it holds for."""
     told = [record for record in records if record.status == "ok"]
-    return [f"# {line}" for line in (*_began(told), *_each_once(told), *_legend(told))]
+    return [f"# {line}" for line in (*_began(told), *_each_once(told), *_legend(told), *_checked(told))]
 
 
 def _line(cells: list[str]) -> str:
@@ -113,12 +115,20 @@ def _kept_late(record: Record) -> bool:
     return record.method.get("valid_fraction", 1.0) < 1 and record.metrics["time"].n == record.method.get("iterations")
 
 
+def _checked(told: Sequence[Record]) -> Iterator[str]:
+    """That the data came back right, where there is some."""
+    if said := checked.told(told):
+        yield f"checked: {said}"
+
+
 def _reasons(record: Record) -> Iterator[tuple[int, str]]:
     """What a record says beside its numbers: why one is missing, and what was not as it should be; by kind."""
     named = {"p99": record.metrics.get("time_p99"), rate_name(record): record.metrics.get(rate_name(record))}
     for kind, (name, metric) in enumerate(named.items()):
         if metric is not None and metric.value is None and not metric.note.startswith(_COUNTS):
             yield kind, f"{name} n/a ({metric.note})"
+    if "time_p99" not in record.metrics and (messages := record.method.get("window")):
+        yield 0, f"no p99: a sample is a window of {messages} messages, whose tail is not that of one"
     if record.method.get("stop_reason") == TOO_SLOW:
         yield len(named), TOO_SLOW
     yield from ((len(named) + 1, warning) for warning in record.method.get("warnings", ()))

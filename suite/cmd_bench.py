@@ -15,13 +15,14 @@ from fabrics.model import Fabric, Proof
 from microbench import mpi, registry, sync
 from microbench.buffers import PAGE_POLICIES
 from microbench.case import Case
-from microbench.device import DEVICES, require
+from microbench.device import CPU, DEVICES, require
 from microbench.dtypes import DTYPES, dtype, elements
 from microbench.job import Job
 from microbench.record import Record
 from microbench.sizes import parse_sizes
+from reports.summary import WRONG
 from reports.units import BYTE_RATES, Unit
-from suite import arguments, benchtable, session, together, user_settings
+from suite import arguments, benchdpus, benchmodes, benchtable, overlaps, session, together, user_settings
 
 _FABRIC = "as launched"
 _SIZES = "8:4M"
@@ -43,7 +44,10 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("name", nargs="?", metavar="NAME", help="the benchmark; --list names them")
     parser.add_argument("--list", action="store_true", help="name the benchmarks and stop")
     parser.add_argument("--sizes", metavar="S", help=f"bytes per rank (default {_SIZES})")
-    parser.add_argument("--dtype", metavar="T", help=f"one of {', '.join(DTYPES)}")
+    parser.add_argument(
+        "--dtype", metavar="T",
+        help=f"one of {', '.join(DTYPES)} (default: int8 in latency, bandwidth, bibw, message_rate; float32 in others)",
+    )  # fmt: skip
     parser.add_argument(
         "--iterations", type=arguments.count, default=1000, metavar="N", help="at most so many (default 1000)"
     )
@@ -61,6 +65,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--device", choices=DEVICES, default="cpu", help="whose memory the buffers are in")
     for option, what in _WAYS.items():
         parser.add_argument(f"--{option}", metavar="NAME", help=what)
+    benchdpus.add(parser)
     parser.add_argument("--thread-level", choices=mpi.THREAD_LEVELS, default="single", help="default: single")
     parser.add_argument("--pages", choices=PAGE_POLICIES, default="small", help="page policy (default: small)")
     arguments.add_units(parser)
@@ -95,18 +100,20 @@ def _cases(args: argparse.Namespace, table: registry.Registry) -> list[Case]:
         benchmark = table.get(args.name)
     except KeyError as error:
         raise UserError(error.args[0]) from None
-    if benchmark.name in ("train", "offload_allreduce"):
+    if benchmark.name == "train":
         raise UserError(f"{benchmark.name} needs placed ranks: measure it with fabricbench run --plan")
     if args.sync and not benchmark.synchronised:
         raise UserError(f"{benchmark.name} starts its ranks itself: leave out --sync")
     mode, algorithm, backend = (_way(option, getattr(args, option), benchmark) for option in _WAYS)
     if [mode, algorithm, backend].count("") < 2:
         raise UserError("--mode, --algorithm and --backend are ways apart: give one of them")
+    _refuse_device(args.device, benchmark)
     base = Case(
         benchmark.name, _FABRIC, recipe="", mode=registry.case_mode(mode), algorithm=algorithm or registry.LIBRARY,
         backend=backend or registry.MPI, budget_s=args.seconds, max_iterations=args.iterations,
         min_iterations=min(10, args.iterations), dtype=_dtype(args.dtype, benchmark), sync=args.sync or "auto",
         precision=benchmark.precision if args.precision is None else args.precision,
+        **benchdpus.case_options(args, benchmark),
     )  # fmt: skip
     if not benchmark.sized:
         _refuse_sizes(args, benchmark)
@@ -131,6 +138,12 @@ def _refuse_sizes(args: argparse.Namespace, benchmark: registry.Benchmark) -> No
             raise UserError(f"{benchmark.name} moves no data: leave out --{option}")
 
 
+def _refuse_device(device: str, benchmark: registry.Benchmark) -> None:
+    if device != CPU and not benchmark.on_devices:
+        why = "takes host memory alone" if benchmark.dtypes else "moves no data"
+        raise UserError(f"{benchmark.name} {why}: leave out --device")
+
+
 def _dtype(name: str | None, benchmark: registry.Benchmark) -> str:
     if not benchmark.dtypes:
         return ""
@@ -139,9 +152,9 @@ def _dtype(name: str | None, benchmark: registry.Benchmark) -> str:
 
 def _measure(MPI: ModuleType, cases: Sequence[Case], table: registry.Registry, args: argparse.Namespace) -> int:  # noqa: N803
     try:
-        job = session.open_job(
-            MPI, Fabric(_FABRIC, "shm" if cases[0].backend == "mpi" else "tcp", ()), pages=args.pages
-        )
+        fabric = Fabric(_FABRIC, "tcp" if overlaps.libraries(cases[0]) else "shm", ())
+        job = session.open_job(MPI, fabric, pages=args.pages)
+        job.roles = benchdpus.roles(args, job.hosts)
         return _rows(job, cases, table, args)
     except Exception as error:
         if isinstance(error, UserError | CannotRun) and together.all_come(MPI):  # raised by every rank alike
@@ -154,6 +167,7 @@ def _measure(MPI: ModuleType, cases: Sequence[Case], table: registry.Registry, a
 def _rows(job: Job, cases: Sequence[Case], table: registry.Registry, args: argparse.Namespace) -> int:
     level, proof = mpi.provided_level(job.engine.MPI), Proof("unknown", "no probe in a job of your own")
     records: list[Record] = []
+    timed = not table.get(args.name).kind
     sizes = ",".join(str(case.nbytes) for case in cases if case.nbytes is not None) or "none"
     wanted = {
         "sizes": sizes,
@@ -162,29 +176,32 @@ def _rows(job: Job, cases: Sequence[Case], table: registry.Registry, args: argpa
         "sync": cases[0].sync,
         "precision": cases[0].precision,
         **{option: given for option in _WAYS if (given := getattr(args, option))},
+        **{option: given for option in ("roles", "dpus") if (given := getattr(args, option))},
+        **({"workload": cases[0].workload} if cases[0].workload else {}),
     }
     job.agree(args.name, **wanted, seconds=args.seconds, pages=args.pages)
     for case in (replace(case, ranks=job.size) for case in cases):
         outcome = session.run_case(job, case, table)
         if job.rank == 0:
             record = session.compose(job, case, outcome, proof, level)
-            _print(record, records, None if args.json else BYTE_RATES[args.units])
+            _print(record, records, None if args.json else BYTE_RATES[args.units], timed)
             records.append(record)
-    for line in () if args.json else benchtable.notes(records):
+    for line in benchtable.notes(records) if timed and not args.json else ():
         print(line)
-    statuses = {record.status for record in records}
-    return int(job.decide(0 if "ok" in statuses and "invalid" not in statuses else CannotRun.exit_code))
+    return int(job.decide(CannotRun.exit_code if any(record.status in WRONG for record in records) else 0))
 
 
-def _print(record: Record, before: Sequence[Record], byte_rate: Unit | None) -> None:
+def _print(record: Record, before: Sequence[Record], byte_rate: Unit | None, timed: bool) -> None:
     """A line of JSON, or without it a row, under a title and, before the first that has a result, the headings."""
     if byte_rate is None:
         print(record.to_json())
-    else:
+    elif timed:
         if not before:
             print(benchtable.title(record))
         if record.status == "ok" and not any(other.status == "ok" for other in before):
             print(benchtable.method(record))
             print(benchtable.columns(record, byte_rate))
         print(benchtable.row(record, byte_rate))
+    else:
+        print("\n".join([*([] if before else [benchtable.title(record)]), *benchmodes.lines(record, byte_rate)]))
     sys.stdout.flush()

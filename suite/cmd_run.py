@@ -13,8 +13,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import NoReturn
 
-from tabulate import tabulate
-
 from fabrics import discover
 from fabrics.errors import CannotRun, UserError
 from fabrics.lab import cluster
@@ -25,8 +23,9 @@ from microbench import mpi, registry
 from microbench.buffers import PAGE_POLICIES
 from reports.render import render
 from suite import arguments, budget, launch, leftovers, neighbours, sites
+from suite.outline import outline
 from suite.placement import HERE, Target
-from suite.plan import Plan, estimate_job_s, make_plan, why_nothing
+from suite.plan import Plan, make_plan, why_nothing
 from suite.planfile import PlanFile, read_plan, read_tier
 from suite.run import Run
 from suite.store import RunFolder, holds_run
@@ -119,7 +118,8 @@ def run(args: argparse.Namespace) -> int:
         return _dry(args, file, discover.discover(_standing_lab(args.lab)), HERE)
     with _interruptible(), _lab(args.lab, site) as lab, leftovers.scratch() as scratch, neighbours.watch() as others:
         launcher, library = launch.choose(site is not None, args.launcher, python if Path(python).exists() else "")
-        target = Target(launch.backend(library), site.slots if site else {}, args.same_host)
+        slots, beside = (site.slots, site.beside) if site else ({}, {})
+        target = Target(launch.backend(library), slots, args.same_host, beside)
         access = launch.Access(python=python, scratch=str(scratch))
         access = sites.access(site, launcher, scratch, args.ssh, python) if site else access
         fabrics = sites.fabrics(site, sites.start(launcher, access)) if site else discover.discover(lab)
@@ -154,7 +154,7 @@ def _site(args: argparse.Namespace) -> sites.Site | None:
 def _dry(args: argparse.Namespace, file: PlanFile, fabrics: Sequence[Fabric], target: Target) -> int:
     """Say what a run would do."""
     planned = _plan(args, file, fabrics, target)
-    print(_outline(planned, fabrics))
+    print(outline(planned, fabrics))
     if not planned.jobs:
         _tell(why_nothing(planned, file, fabrics, args.fabric or ()))
     return 0 if planned.jobs else CannotRun.exit_code
@@ -272,16 +272,3 @@ def _lab(name: str | None, site: sites.Site | None) -> Iterator[cluster.Lab | No
         yield cluster.up(LabConfig(name=own))
     finally:
         cluster.down(own)
-
-
-def _outline(plan: Plan, fabrics: Sequence[Fabric]) -> str:
-    rows = [
-        (job.number, job.launch, job.fabric.name, len(job.hosts), len(job.cases),
-         ", ".join(dict.fromkeys(case.benchmark for case in job.cases)), f"{estimate_job_s(job):.0f}")
-        for job in plan.jobs
-    ]  # fmt: skip
-    table = tabulate(rows, headers=("job", "launch", "fabric", "ranks", "cases", "benchmarks", "about s"))
-    skipped = [f"skipped: {s.case.id}: {s.reason}" for s in plan.skips]
-    skipped += [f"skipped: fabric {f.name}: {f.unusable}" for f in fabrics if not f.usable]
-    total = f"plan {plan.name}: {len(plan.jobs)} jobs, at most about {plan.estimate_s / 60:.1f} minutes"
-    return "\n".join([table, *skipped, *plan.notes, total])

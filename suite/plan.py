@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from typing import Any
 
-from fabrics.errors import UserError
+from collectives.overlap.options import NODE, Options
 from fabrics.model import Fabric
 from microbench import pacing
 from microbench.case import Case
+from microbench.device import CPU
+from microbench.message_rate import unpaired
 from microbench.record import Status
 from microbench.registry import BLOCKING, LIBRARY, case_mode
-from suite.placement import HERE, Target, flavour, flavoured, kind_of, place, why_not
+from reports.units import count
+from suite import overlaps
+from suite.placement import FEWEST_HOSTS, HERE, Place, Seats, Target, beside, flavour, most_hosts, place, why_not
 from suite.planfile import PlanFile, Section
+from suite.twice import Planned
+from training.characterize import pace
+from training.characterize.kernels import VARIANTS, base
 from training.workload import Workload
 
 _MPI_START_S, _TORCH_START_S, _PROBE_S = 1.5, 6.0, 1.5
 _ASSUMED_BYTES_PER_S = 1e9
 _DATA_S_PER_BYTE = 4e-9  # to get buffers, write them, and check them twice: a rank on a core of its own
+_LEAST_COLLECTIVE_S = 2e-4  # of a small one, with waits that sleep
 _DEADLINE_S = 30.0
 
 
 @dataclass(frozen=True)
 class JobPlan:
-    """One MPI job: the same fabric, ranks and roles; ``hosts``, ``roles`` and ``cpus`` have an entry per rank."""
+    """One MPI job: the same fabric, ranks and roles; ``hosts``, ``roles`` and ``cpus`` have an entry per rank.
+
+    ``torch`` tells whether its cases load torch.
+    """
 
     number: int
     launch: int
@@ -36,11 +47,17 @@ class JobPlan:
     cpus: tuple[tuple[int, ...], ...]
     cases: tuple[Case, ...]
     thread_level: str = "single"
+    torch: bool = False
 
     @property
     def flavour(self) -> str:
         """Of the recipe that its placement takes."""
-        return flavour(self.hosts)
+        return flavour(self.hosts, self.fabric)
+
+    @property
+    def libraries(self) -> tuple[str, ...]:
+        """The libraries beside MPI that its cases call."""
+        return tuple(dict.fromkeys(name for case in self.cases for name in overlaps.libraries(case)))
 
     def summary(self) -> dict[str, Any]:
         """What ``run.json`` keeps of the plan."""
@@ -51,6 +68,7 @@ class JobPlan:
             "hosts": self.hosts,
             "roles": self.roles,
             "cpus": self.cpus,
+            "thread_level": self.thread_level,
             "cases": [case.id for case in self.cases],
             "estimate_s": round(estimate_job_s(self), 1),
         }
@@ -88,39 +106,61 @@ def make_plan(
 ) -> Plan:
     """Jobs for every section on every usable fabric; each launch is a fresh set of jobs, in an order of its own.
 
-    Cases of one fabric, rank count and kind share a job. ``cpus`` are the processors of this machine. UserError where
-    a case stands in the plan twice: only one of its definitions could hold.
+    Cases that are placed alike share a job, unless one loads torch and the other does not, or their MPI starts at
+    another thread level; what works on device memory loads torch. ``cpus`` are the processors of this machine.
+    UserError where a case stands in the plan twice: only one of its definitions could hold.
     """
     usable = [fabric for fabric in fabrics if fabric.usable]
-    groups: dict[tuple[str, int, str], list[Case]] = {}
+    groups: dict[_Group, list[Case]] = {}
     skips: list[Skip] = []
-    planned: set[str] = set()
-    for fabric in usable:
-        for section in file.sections:
-            if section.fabrics and fabric.name not in section.fabrics:
-                continue
-            for plain in section_cases(section, fabric):
-                status, reason = why_not(plain, fabric, len(cpus), target)
-                case = plain if status == "skipped" else flavoured(plain, fabric, cpus, target)
-                if case.id in planned:
-                    raise UserError(f"plan {file.name}: {case.id} stands in it twice: leave one of them out")
-                planned.add(case.id)
-                if status != "ok":
-                    skips.append(Skip(case, fabric, status, reason))
-                else:
-                    groups.setdefault((fabric.name, case.ranks, kind_of(case)), []).append(case)
+    planned = Planned(file.name)
+    for fabric, (number, section) in product(usable, enumerate(file.sections)):
+        if section.fabrics and fabric.name not in section.fabrics:
+            continue
+        for seats, plain in section_cases(section, fabric, len(cpus), target):
+            status, reason = why_not(plain, seats, fabric, len(cpus), target)
+            where = None if status == "skipped" else place(fabric, seats, cpus, target)
+            case = plain if where is None else replace(plain, recipe=flavour(where.hosts, fabric))
+            planned.add(case, number)
+            if status == "ok" and section.pairs and (alone := unpaired(seats.ranks)):
+                status, reason = "skipped", alone
+            if status != "ok" or where is None:
+                skips.append(Skip(case, fabric, status, reason))
+            else:
+                torch = bool(overlaps.libraries(case)) or section.kind == "dpu" or case.device != CPU
+                group = _Group(fabric.name, where, torch, overlaps.thread_level(case))
+                groups.setdefault(group, []).append(case)
     by_name = {fabric.name: fabric for fabric in usable}
-    jobs: list[JobPlan] = []
-    for launch in range(1, file.launches + 1):
+    return Plan(file.name, file.launches, tuple(_jobs(groups, by_name, file.launches, seed)), tuple(skips))
+
+
+@dataclass(frozen=True)
+class _Group:
+    """What cases have in common that share a job."""
+
+    fabric: str
+    where: Place
+    torch: bool
+    thread_level: str
+
+
+def _jobs(
+    groups: Mapping[_Group, Sequence[Case]], fabrics: Mapping[str, Fabric], launches: int, seed: int
+) -> Iterator[JobPlan]:
+    """Every launch's jobs, shuffled so that drift does not always meet the same fabric.
+
+    The first launch goes in the plan's order of cases, the others in one of their own: a sweep may leave traces.
+    """
+    number = 0
+    for launch in range(1, launches + 1):
         order = list(groups.items())
-        rng = random.Random(f"{seed}-{launch}")  # noqa: S311 - so that drift does not always meet the same fabric
+        rng = random.Random(f"{seed}-{launch}")  # noqa: S311 - an order, no secret
         rng.shuffle(order)
-        for (name, ranks, kind), cases in order:
-            hosts, roles, where = place(by_name[name], ranks, kind, cpus, target.slots)
-            # the first launch goes in the plan's order, the others in one of their own: a sweep may leave traces
-            inner = cases if launch == 1 else rng.sample(cases, len(cases))
-            jobs.append(JobPlan(len(jobs) + 1, launch, by_name[name], hosts, roles, where, tuple(inner)))
-    return Plan(file.name, file.launches, tuple(jobs), tuple(skips))
+        for group, cases in order:
+            number += 1
+            inner = tuple(cases if launch == 1 else rng.sample(cases, len(cases)))
+            where, fabric, how = group.where, fabrics[group.fabric], (group.thread_level, group.torch)
+            yield JobPlan(number, launch, fabric, where.hosts, where.roles, where.cpus, inner, *how)
 
 
 def why_nothing(plan: Plan, file: PlanFile, fabrics: Sequence[Fabric], asked: Sequence[str] = ()) -> str:
@@ -140,8 +180,10 @@ def why_nothing(plan: Plan, file: PlanFile, fabrics: Sequence[Fabric], asked: Se
     return f"plan {plan.name} has nothing that can be measured here: {'; '.join(unusable)}"
 
 
-def section_cases(section: Section, fabric: Fabric) -> Iterable[Case]:
-    """The cases of one benchmark on one fabric."""
+def section_cases(
+    section: Section, fabric: Fabric, cores: int = 1, target: Target = HERE
+) -> Iterator[tuple[Seats, Case]]:
+    """The cases of one benchmark on one fabric, and what places they take; ``cores`` are those of this machine."""
     base = Case(
         section.benchmark,
         fabric.name,
@@ -156,18 +198,48 @@ def section_cases(section: Section, fabric: Fabric) -> Iterable[Case]:
         options = {key: value for key, value in model.items() if key != "budget_s"}
         case = replace(base, backend="gloo", algorithm="ddp", workload=Workload(**options).label, options=options)
         case = replace(case, budget_s=float(model.get("budget_s", section.budget_s)))
-        yield with_deadline(case, fabric, section.deadline_s)
+        yield Seats(case.ranks), with_deadline(case, fabric, section.deadline_s)
     if section.models:
         return
-    for ranks, dtype, nbytes in product(section.ranks, section.dtypes or ("",), section.sizes or (None,)):
+    numbers = section.ranks or (_usual_ranks(section, fabric, cores, target),)
+    swept = product(numbers, section.devices, section.dtypes or ("",), section.sizes or (None,))
+    for ranks, device, dtype, nbytes in swept:
         for way in _ways(section):
-            yield with_deadline(
-                replace(base, ranks=ranks, dtype=dtype, nbytes=nbytes, **way), fabric, section.deadline_s
-            )
+            seats, own = _seated(section, way, ranks, fabric, target)
+            case = replace(base, ranks=seats.ranks, device=device, dtype=dtype, nbytes=nbytes, **own)
+            yield seats, with_deadline(case, fabric, section.deadline_s)
+
+
+def _usual_ranks(section: Section, fabric: Fabric, cores: int, target: Target) -> int:
+    """Two ranks; of collectives that DPUs take part in, one on every host that has a DPU."""
+    return most_hosts(fabric, cores, target) if section.overlaps and section.with_dpus else FEWEST_HOSTS
+
+
+def _seated(
+    section: Section, way: dict[str, Any], ranks: int, fabric: Fabric, target: Target
+) -> tuple[Seats, dict[str, Any]]:
+    """The places of a case with so many host ranks, and what its options make of it."""
+    if not section.with_dpus and not section.overlaps:
+        return Seats(ranks), way
+    there = beside(fabric, ranks, target) if section.with_dpus else 0
+    if not section.overlaps:
+        return Seats(ranks, there, how=NODE), {"options": {"kernels": list(section.kernels)}}
+    options: Options = way["options"]
+    wanted = section.dpus or there
+    seats = Seats(ranks, wanted, options.workers, options.placed(fabric.emulated))
+    fewer = f"{ranks} hosts on {count(wanted, 'DPU')}" if wanted != there else ""
+    label = ", ".join(filter(None, (options.label, fewer)))
+    return seats, {"options": overlaps.as_case(options, section.with_dpus), "workload": label}
 
 
 def _ways(section: Section) -> Iterable[dict[str, Any]]:
-    """What is set beside each other at one size: backends, the MPI library's modes, and algorithms of our own."""
+    """What is set beside each other at one size: backends, the MPI library's modes, and algorithms of our own.
+
+    No product is formed of these. Of what overlaps: every combination of its options.
+    """
+    if section.overlaps:
+        yield from ({"options": options} for options in overlaps.combinations(section))
+        return
     yield from ({"backend": backend} for backend in section.backends if backend != "mpi")
     if "mpi" in section.backends:
         yield from ({"mode": _mode(section.sync, mode)} for mode in section.modes if LIBRARY in section.algorithms)
@@ -187,6 +259,12 @@ def with_deadline(case: Case, fabric: Fabric, deadline_s: float | None = None) -
 def estimate_s(case: Case, fabric: Fabric) -> float:
     """About how long a case takes at most: its budget, or what the fabric's rate makes of its fewest iterations."""
     rate = (fabric.rate_bits_per_s or 8 * _ASSUMED_BYTES_PER_S) / 8
+    if options := overlaps.options_of(case):
+        collective_s = max(_LEAST_COLLECTIVE_S, (case.nbytes or 0) / rate)
+        return overlaps.at_most_s(case, options, collective_s) * 1.15 + 0.05
+    if kernels := case.options.get("kernels"):
+        variants = sum(base(variant) in kernels for variant in VARIANTS)
+        return pace.at_most_s(case.budget_s, variants, case.ranks, fabric.emulated)
     messages = 64 if case.benchmark in ("bandwidth", "bibw", "message_rate") else 2
     per_iteration_s = (case.nbytes or 0) * messages / rate
     data_s = _DATA_S_PER_BYTE * (case.nbytes or 0)
@@ -195,7 +273,7 @@ def estimate_s(case: Case, fabric: Fabric) -> float:
 
 def estimate_job_s(job: JobPlan) -> float:
     """About how long a job takes, its start and probe included."""
-    start = _TORCH_START_S if any(case.backend != "mpi" for case in job.cases) else _MPI_START_S
+    start = _TORCH_START_S if job.torch else _MPI_START_S
     return start + _PROBE_S + sum(estimate_s(case, job.fabric) for case in job.cases)
 
 

@@ -6,26 +6,28 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from collectives.overlap.options import AUTO, REGISTERS
 from fabrics import textfile
 from fabrics.errors import UserError
-from microbench import sync
-from microbench.device import CPU, DEVICES
+from microbench.device import CPU
 from microbench.dtypes import dtype, elements
-from microbench.registry import BLOCKING, LIBRARY, MPI, Benchmark, Registry
-from microbench.sizes import parse_sizes
+from microbench.registry import BLOCKING, LIBRARY, MPI, Benchmark, Kind, Registry
 from microbench.stats import FEWEST_LAUNCHES
-from suite.arguments import LONGEST_S
-from training import workload
+from suite import overlaps
+from suite.placement import FEWEST_HOSTS
+from suite.planvalues import READERS
+from training.characterize.kernels import NAMES
 
 TIERS = ("quick", "default", "full")
 _WAYS = ("modes", "algorithms", "backends")
-_BRIEFEST_S = 0.001
+_OVERLAPS = ("compare", "fractions", "skews", "outstanding", "compute", "placement")
+_OFFLOADS = ("workers", "chunk", "dpu_memory", "dpus")
 _MOST_LAUNCHES = 1000
 _COMMON = ("fabrics", "budget_s", "min_iterations", "max_iterations", "precision", "deadline_s")
 
@@ -36,8 +38,15 @@ class Section:
 
     ``precision`` is the relative half width at which measuring stops, 0 where it never stops early; ``deadline_s`` is
     when a case is given up, None where the plan computes it; ``sync`` names how the ranks of a collective start
-    together, empty where the job chooses. ``modes`` are of the MPI library's own algorithm; ``devices`` tell whose
-    memory the buffers are in.
+    together, empty where the job chooses. ``modes`` are of the MPI library's own algorithm and ``algorithms`` of MPI,
+    so that ways stand beside each other and make no product; ``devices`` tell whose memory the buffers are in, a case
+    for each. ``kind`` and ``pairs`` are the benchmark's.
+
+    Where DPUs take part (``kind`` of the benchmark), ``ranks`` counts those on hosts, empty: one on every host that has
+    a DPU; ``dpus`` is how many DPUs there are, 0: that of each of these hosts. What overlaps a collective with compute
+    is swept by ``fractions``, ``skews``, ``outstanding``, ``compute`` and ``workers``
+    (:class:`collectives.overlap.options.Options`); without ``compare`` it has the usual modes. ``kernels`` are what
+    DPUs are characterized by.
     """
 
     benchmark: str
@@ -56,6 +65,29 @@ class Section:
     algorithms: tuple[str, ...] = (LIBRARY,)
     backends: tuple[str, ...] = (MPI,)
     devices: tuple[str, ...] = (CPU,)
+    kind: Kind = ""
+    pairs: bool = False
+    compare: tuple[str, ...] = ()
+    fractions: tuple[float, ...] = (1.0,)
+    skews: tuple[float, ...] = (0.0,)
+    outstanding: tuple[int, ...] = (1,)
+    compute: tuple[str, ...] = (REGISTERS,)
+    placement: str = AUTO
+    workers: tuple[int, ...] = (1,)
+    chunk: int | None = None
+    dpu_memory: int | None = None
+    dpus: int = 0
+    kernels: tuple[str, ...] = NAMES
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether its cases overlap a collective with compute."""
+        return self.kind in ("offload", "overlap")
+
+    @property
+    def with_dpus(self) -> bool:
+        """Whether DPUs take part."""
+        return self.kind in ("offload", "dpu")
 
 
 @dataclass(frozen=True)
@@ -115,9 +147,10 @@ def _section(plan: str, benchmark: str, values: dict[str, Any], registry: Regist
     except KeyError as error:
         raise UserError(f"plan {plan}: {error.args[0]}") from None
     for key in values:
-        if key not in _allowed(known):
-            raise UserError(f"{where} has no {key!r}: allowed are {', '.join(_allowed(known))}")
-    usual: dict[str, Any] = {"precision": known.precision}
+        if key not in allowed(known):
+            raise UserError(f"{where} has no {key!r}: allowed are {', '.join(allowed(known))}")
+    usual: dict[str, Any] = {"precision": known.precision, "kind": known.kind, "pairs": known.pairs}
+    usual |= {"ranks": ()} if known.kind == "offload" else {}
     usual |= {"dtypes": (known.usual_dtype,)} if known.dtypes else {}
     section = Section(benchmark, **(usual | {key: _value(where, key, value) for key, value in values.items()}))
     if known.sized and not section.sizes:
@@ -130,20 +163,24 @@ def _section(plan: str, benchmark: str, values: dict[str, Any], registry: Regist
     _check_ways(where, section, known)
     _check_types(where, section)
     _check_deadline(where, section)
+    _check_overlap(where, section)
     return section
 
 
-def _allowed(known: Benchmark) -> tuple[str, ...]:
+def allowed(known: Benchmark) -> tuple[str, ...]:
     """The keys of a benchmark's section: what it has."""
     if known.name == "train":
         return ("models", *_COMMON)
-    sized = (*(("sizes",) if known.sized else ()), *(("dtypes", "devices") if known.dtypes else ()))
+    sized = (*(("sizes",) if known.sized else ()), *(("dtypes",) if known.dtypes else ()))
+    sized += ("devices",) if known.on_devices else ()
     ways = (way for way in _WAYS if len(getattr(known, way)) > 1)
-    return (*sized, "ranks", *(("sync",) if known.synchronised else ()), *ways, *_COMMON)
+    overlap = (*(_OVERLAPS if known.overlaps else ()), *(_OFFLOADS if known.kind == "offload" else ()))
+    kernels = ("kernels",) if known.kind == "dpu" else ()
+    return (*sized, "ranks", *(("sync",) if known.synchronised else ()), *ways, *overlap, *kernels, *_COMMON)
 
 
 def _value(where: str, key: str, value: Any) -> Any:
-    reader, takes = _READERS[key]
+    reader, takes = READERS[key]
     try:
         return reader(value)
     except UserError as error:
@@ -172,93 +209,41 @@ def _check_deadline(where: str, section: Section) -> None:
         )
 
 
+def _check_overlap(where: str, section: Section) -> None:
+    """Every combination of a section's options can be, and there are hosts for all of its DPUs."""
+    if not section.overlaps:
+        return
+    try:
+        list(overlaps.combinations(section))
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    if section.ranks and section.dpus > min(section.ranks):
+        raise UserError(f"{where}: dpus = {section.dpus} is above ranks = {min(section.ranks)}: a DPU is beside a host")
+
+
 def _check_ranks(plan: str, section: Section, known: Benchmark) -> None:
+    where = f"plan {plan}: [{section.benchmark}]"
+    fewest, of = (FEWEST_HOSTS, "host ranks") if known.dpus else (known.min_ranks, "ranks")
     for ranks in section.ranks:
-        if known.exact_ranks and ranks != known.exact_ranks:
-            raise UserError(f"plan {plan}: [{section.benchmark}] takes exactly {known.exact_ranks} ranks, not {ranks}")
-        if known.pairs and ranks % 2:
-            raise UserError(f"plan {plan}: [{section.benchmark}] pairs its ranks: {ranks} is an odd number of them")
-        if ranks < known.min_ranks:
-            raise UserError(f"plan {plan}: [{section.benchmark}] needs {known.min_ranks} ranks or more, not {ranks}")
+        if known.exact_ranks and not known.dpus and ranks != known.exact_ranks:
+            raise UserError(f"{where} takes exactly {known.exact_ranks} ranks, not {ranks}")
+        if ranks < fewest:
+            raise UserError(f"{where} needs {fewest} {of} or more, not {ranks}")
 
 
 def _check_ways(where: str, section: Section, known: Benchmark) -> None:
-    """Modes, algorithms and backends are those that the benchmark has."""
+    """Modes, algorithms and backends are those that the benchmark has, and none is given that could make no case."""
     for way in _WAYS:
         has = getattr(known, way)
         for name in getattr(section, way):
             if has and name not in has:
                 raise UserError(f"{where} has no {name!r} among its {way}: {', '.join(has)}")
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(value)
-    return value
-
-
-def _seconds(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not _BRIEFEST_S <= value <= LONGEST_S:
-        raise ValueError(value)
-    return float(value)
-
-
-def _some(value: Any, of: Callable[[Any], Any]) -> tuple[Any, ...]:
-    if not isinstance(value, list) or not value:
-        raise ValueError(value)
-    return tuple(of(v) for v in value)
-
-
-def _share(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
-        raise ValueError(value)
-    return float(value)
-
-
-def _sync(value: Any) -> str:
-    """Empty for ``auto``, which is what a section has that does not say."""
-    if value not in sync.NAMES:
-        raise ValueError(value)
-    return "" if value == sync.NAMES[0] else str(value)
-
-
-def _name(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(value)
-    return value
-
-
-def _device(value: Any) -> str:
-    if value not in DEVICES:
-        raise ValueError(value)
-    return str(value)
-
-
-def _sizes(value: Any) -> tuple[int, ...]:
-    return parse_sizes(_name(value))
-
-
-def _model(value: Any) -> dict[str, Any]:
-    """A model's options, whole and checked, with its own budget if it has one."""
-    options = {key: option for key, option in dict(value).items() if key != "budget_s"}
-    checked = asdict(workload.parse(options, workload.IMAGE_PX))
-    return checked | ({"budget_s": _value("a model", "budget_s", value["budget_s"])} if "budget_s" in value else {})
-
-
-_READERS: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "sizes": (_sizes, 'a text such as "8:4M"'),
-    "dtypes": (lambda value: _some(value, lambda name: dtype(_name(name)).name), 'a list such as ["float32"]'),
-    "ranks": (lambda value: _some(value, _whole), "a list of whole numbers such as [2, 3]"),
-    "fabrics": (lambda value: _some(value, _name), 'a list such as ["shm"]'),
-    "models": (lambda value: _some(value, _model), 'a list such as [{ model = "resnet50", batch = 16 }]'),
-    "budget_s": (_seconds, f"seconds, from {_BRIEFEST_S:g} to {LONGEST_S:g} (a day)"),
-    "deadline_s": (_seconds, f"seconds, from {_BRIEFEST_S:g} to {LONGEST_S:g} (a day)"),
-    "min_iterations": (_whole, "a whole number from 1 on"),
-    "max_iterations": (_whole, "a whole number from 1 on"),
-    "precision": (_share, "a half width from 0 (never stop early) to below 1, such as 0.01"),
-    "modes": (lambda value: _some(value, _name), 'a list such as ["blocking", "nonblocking"]'),
-    "algorithms": (lambda value: _some(value, _name), 'a list such as ["library", "ring"]'),
-    "backends": (lambda value: _some(value, _name), 'a list such as ["mpi", "gloo"]'),
-    "devices": (lambda value: _some(value, _device), f"a list of {', '.join(DEVICES)}"),
-    "sync": (_sync, f"one of {', '.join(sync.NAMES)}; for several ways write a [[section]] for each"),
-}
+    needless = (
+        ("modes", BLOCKING, LIBRARY, "algorithms", "are of the library's own algorithm"),
+        ("modes", BLOCKING, MPI, "backends", "are of MPI's own calls"),
+        ("algorithms", LIBRARY, MPI, "backends", "are schedules of MPI's messages"),
+    )
+    for way, usual, needed, of, why in needless:
+        if getattr(section, way) != (usual,) and needed not in getattr(section, of):
+            told = f"{where}: {way} {why}, which its {of} leave out"
+            raise UserError(f"{told}: add {needed!r} to {of}, or leave out {way}")

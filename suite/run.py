@@ -15,14 +15,13 @@ from typing import Any
 from fabrics.lab.cluster import Lab
 from fabrics.lab.config import MANAGEMENT
 from fabrics.model import Fabric
-from fabrics.recipes import LIBRARIES
 from microbench.case import Case
 from microbench.record import Record, Status, finite
 from suite import environment, launch, leftovers, neighbours, protocol, reachable, resume
 from suite.budget import budget_text
 from suite.plan import JobPlan, Plan, spec
 from suite.progress import Progress
-from suite.settings import settings
+from suite.settings import able, settings
 from suite.store import RunFolder
 from suite.supervise import Ending, supervise
 
@@ -56,7 +55,6 @@ class Run:
     began: str = field(default_factory=_now)
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
     worst: int = OK
-    measured: bool = False
     warnings: list[str] = field(default_factory=list)
     earlier: resume.Earlier | None = None
     unreachable: Mapping[str, str] = field(default_factory=dict)
@@ -87,13 +85,13 @@ class Run:
         self.unreachable = {} if retry else earlier.unreachable
         self.id, self.started = str(before.get("id")), str(before.get("started"))
         self.jobs, self.warnings = earlier.jobs(retry), [*earlier.warnings, *self.warnings]
-        self.measured, self.worst = earlier.measured, CANNOT if earlier.wrong and not retry else OK
+        self.worst = CANNOT if earlier.wrong and not retry else OK
         return bool(self.todo.jobs or self.todo.skips or not earlier.data.finished)
 
     @property
     def code(self) -> int:
-        """The exit code of what is on disk."""
-        return self.worst if self.measured else CANNOT
+        """The exit code of what is on disk: what was left out or is unsupported, with its reason, is no fault."""
+        return self.worst
 
     def execute(self) -> int:
         """Run every job; the exit code. An interrupt keeps what there is and is raised again."""
@@ -231,7 +229,7 @@ class _Attempt:
         self._run, self._job, self._progress = run, job, progress
         self._told, self.done = dict[str, Any](), 0
         self.backend = launch.backend(run.library)
-        others = dict.fromkeys(case.backend for case in job.cases if case.backend in LIBRARIES)
+        others = able(job.fabric, job.libraries, job.flavour, job.hosts)
         self.settings = settings(job.fabric, (self.backend, *others), job.flavour, job.hosts)
 
     def supervise(self) -> Ending:
@@ -282,7 +280,6 @@ class _Attempt:
             self._run.folder.add(record, protocol.unpack(event["samples"]), self._job.number)
             self.done += 1
             self._progress.advance()
-            self._run.measured |= record.status == "ok"
             if resume.went_wrong(record):
                 self._run.worst = CANNOT
 

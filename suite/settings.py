@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fabrics.model import Fabric
-from fabrics.recipes import NoRecipe, recipe
+from fabrics.recipes import LIBRARIES, NoRecipe, recipe
 
 Environment = Mapping[str, str]
 
@@ -75,3 +75,8 @@ def why_none(fabric: Fabric, backend: str, flavour: str, hosts: Sequence[str]) -
     except NoRecipe as error:
         return str(error)
     return ""
+
+
+def able(fabric: Fabric, backends: Iterable[str], flavour: str, hosts: Sequence[str]) -> list[str]:
+    """Those of ``backends`` that have a recipe here; what compares several leaves out the others, and tells why."""
+    return [name for name in backends if name in LIBRARIES and not why_none(fabric, name, flavour, hosts)]

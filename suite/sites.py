@@ -41,6 +41,11 @@ class Site:
         """How many ranks each host or DPU takes."""
         return {host.name: host.ranks for host in self.members}
 
+    @property
+    def beside(self) -> dict[str, str]:
+        """The DPU of each host that has one."""
+        return {host.name: host.dpu for host in self.hosts if host.dpu}
+
 
 def named(file: Path | None, fabrics: Path | None, environment: Mapping[str, str] = os.environ) -> Site | None:
     """The hosts of a file, or of Slurm's allocation where fabrics are named for it; None for this machine alone.

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 from reports import cells, tables
+from reports.buckets import note
 from reports.marks import above_declared, marks
 from reports.ratios import HOW, Ratio
+from reports.standing import Standing, of_comparisons, ranking, standings
 from reports.summary import Summary
 from reports.tables import Cell, Column
 from reports.units import PERCENT, US, count, size, times
 from reports.variants import (
     Contest,
     against_library,
-    best,
-    contests,
     form,
     label,
     library_at,
@@ -33,6 +34,7 @@ MARK = (
     "* the fastest at its size: its interval (range, of few launches) lies apart from every other's. = they "
     "cannot be told apart from the fastest, which is among them"
 )
+NOT_RANKED = "; - not ranked, as its time says too little of the call: "
 FORM = "; nonblocking and in-place calls contend among themselves, as they do other work"
 ONCE = ". Within one launch, that leaves out that the next launch may differ by more"
 
@@ -46,7 +48,9 @@ def _legend(v: View, groups: Sequence[list[Summary]]) -> str:
     shown = [s for rows in groups for s in rows]
     forms = FORM if any(form(s) for s in shown) else ""
     once = ONCE if 1 in cells.launch_counts((s, "time") for s in shown) else ""
-    lines = [("algorithm", ALGORITHM), ("* and =", MARK + forms + once),
+    why = dict.fromkeys(found.unranked for found in of_comparisons(v, groups).values() if found.unranked)
+    left_out = NOT_RANKED + ", ".join(why) if why else ""
+    lines = [("algorithm", ALGORITHM), ("* and =", MARK + forms + left_out + once),
              ("of stream %", _streams(v, groups)),
              ("vs library", f"how many times faster than the library's own at that size; interval: {HOW}")]  # fmt: skip
     return "Algorithms side by side, time of the slowest rank\n\n" + tables.pairs(lines)
@@ -70,21 +74,23 @@ def _streams(v: View, groups: Sequence[list[Summary]]) -> str:
 
 def _table(v: View, rows: Sequence[Summary]) -> str:
     shared = _shared_marks(v, rows)
-    marked, rated = best(rows), any("busbw" in s.metrics for s in rows)
+    found, rated = standings(v, rows), any("busbw" in s.metrics for s in rows)
     columns = [
-        Column("", lambda s: marked.get(s.id, ""), "left"), Column("algorithm", label, "left"),
+        Column("", lambda s: found[s.id].mark, "left"), Column("algorithm", label, "left"),
         *cells.interval_columns(rows, "time", US, "time"), Column("launches\ndiffer %", cells.apart("time")),
         Column("p99 us\n(upper)", cells.upper("time_p99", US)),
         Column(f"busbw\n{v.byte_rate.name}", cells.value("busbw", v.byte_rate) if rated else lambda _: ""),
-        Column("of\nstream %", _of_stream(v.peak(rows[0].fabric)) if rated else lambda _: ""),
-        Column("n", cells.samples("time")), Column("vs library", _against(rows), "left"),
+        Column("of\nstream %", _of_stream(found) if rated else lambda _: ""),
+        Column("n", cells.samples("time")), Column("vs library", _against(found), "left"),
         Column("notes", lambda s: ", ".join(m for m in _marks(v, s) if m not in shared), "left"),
     ]  # fmt: skip
     counts = cells.launch_counts((s, "time") for s in rows)
     basis = f". Intervals: {cells.based(counts)}" if len(counts) > 1 else ""
     told = f"{_title(rows[0])}{''.join(f', {mark}' for mark in shared)}{basis}"
     drawn = tables.by_size(rows, columns, apart=True)
-    return "\n\n".join([tables.prose(told), drawn, *cells.absences(rows, NAMES)])
+    buckets = note(s.nbytes for s in rows)
+    notes = [*cells.absences(rows, NAMES, label), *([tables.prose(buckets)] if buckets else [])]
+    return "\n\n".join([tables.prose(told), drawn, *notes])
 
 
 def _title(s: Summary) -> str:
@@ -105,36 +111,37 @@ def _shared_marks(v: View, rows: Sequence[Summary]) -> list[str]:
     return [mark for mark in _marks(v, rows[0]) if all(mark in _marks(v, s) for s in rows)]
 
 
-def _of_stream(peak: float) -> Cell:
+def _of_stream(found: Mapping[str, Standing]) -> Cell:
     """The busbw as a part of the one-way rate that was measured on the fabric."""
 
     def cell(s: Summary) -> str:
-        busbw = s.value("busbw")
-        return PERCENT.text(busbw / peak) if busbw is not None and peak else "-"
+        share = found[s.id].of_stream
+        return "-" if share is None else PERCENT.text(share)
 
     return cell
 
 
-def _against(rows: Sequence[Summary]) -> Cell:
-    library = library_at(rows)
-
+def _against(found: Mapping[str, Standing]) -> Cell:
     def cell(s: Summary) -> str:
-        if library.get(s.nbytes) is s:
-            return times(1.0)
-        ratio = against_library(s, library)
+        ratio = found[s.id].vs_library
         return "-" if ratio is None else times(ratio.value) if ratio.low is None else ratio.text
 
     return cell
 
 
 def findings(v: View, groups: Sequence[list[Summary]]) -> Iterator[Finding]:
-    """For each network and layout, at which sizes which algorithm is the fastest, where that can be told."""
+    """For each fabric and layout, at which sizes which algorithm is the fastest, where that can be told.
+
+    A network between ranks of one host tells nothing of the network. Within a host, In short tells of allreduce alone.
+    """
     for rows in groups:
-        if rows[0].fabric in v.networks and not alone(rows[0]) and len(set(rows[0].hosts)) != 1:
-            for called, held in groupby(contests(rows), lambda c: c.form):
+        inside = v.inside_a_host(rows[0].fabric)
+        if not alone(rows[0]) and (inside or len(set(rows[0].hosts)) != 1):
+            for called, held in groupby(ranking(v, rows), lambda c: c.form):
                 told = list(held)
                 if any(c.winner for c in told):
-                    yield _finding(v, rows, called, told)
+                    found = _finding(v, rows, called, told)
+                    yield replace(found, short=not inside or (rows[0].benchmark == "allreduce" and not called))
 
 
 def _finding(v: View, rows: Sequence[Summary], called: str, told: Sequence[Contest]) -> Finding:

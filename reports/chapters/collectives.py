@@ -9,10 +9,25 @@ from microbench.record import Record
 from reports import cells, starts, tables
 from reports.chapters import algorithms
 from reports.marks import marks
+from reports.standing import Standing, of_comparisons
 from reports.summary import Summary
 from reports.units import PERCENT, US, Unit, count, size, time_unit, unit_for
 from reports.variants import comparisons, label, own
-from reports.view import OFFLOAD, POINT_TO_POINT, TRAINING, Chapter, Finding, View, alone, grouped, kind, number, setup
+from reports.view import (
+    DPU,
+    OFFLOAD,
+    OVERLAP,
+    POINT_TO_POINT,
+    TRAINING,
+    Chapter,
+    Finding,
+    View,
+    alone,
+    grouped,
+    kind,
+    number,
+    setup,
+)
 
 TITLE = "Allreduce and other collectives"
 START_HELP = (
@@ -45,10 +60,15 @@ def chapter(v: View) -> Chapter:
     return Chapter(4, TITLE, tuple(blocks), (*_findings(beside), *algorithms.findings(v, compared)))
 
 
+def beside_others(v: View) -> dict[str, Standing]:
+    """How each case stands that a table sets beside others of its operation, by the summary's id."""
+    return of_comparisons(v, comparisons(v.of(*benchmarks(v))))
+
+
 def benchmarks(v: View) -> list[str]:
     """The run's collectives, allreduce first."""
     found = dict.fromkeys(s.benchmark for s in v.summaries)
-    mine = [b for b in found if b not in (*POINT_TO_POINT, TRAINING) and not b.startswith(OFFLOAD)]
+    mine = [b for b in found if b not in (*POINT_TO_POINT, TRAINING, DPU) and not b.startswith((OFFLOAD, OVERLAP))]
     return sorted(mine, key=lambda b: b != "allreduce")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from reports import checked
 from reports.cells import APART
 from reports.chapters.verdicts import FLUCTUATION
 from reports.load import mapping
@@ -142,7 +143,7 @@ def layout(job: Mapping[str, Any]) -> str:
 
 def _method(v: View) -> str:
     units = SIZES + RATES[v.byte_rate.name]
-    lines = [units, *DEFINITIONS, *_against(v), RATIO, _intervals(v), *_differ(v), *_sampling(v), *_timer(v),
+    lines = [units, *DEFINITIONS, *_against(v), RATIO, _intervals(v), *_differ(v), *_sampling(v), *_checked(v), *_timer(v),
              *_recorded(v)]  # fmt: skip
     return "\n".join(["How the numbers are made", *map(bullet, lines)])
 
@@ -188,6 +189,12 @@ def _sampling(v: View) -> Iterable[str]:
         how = "at the target precision of the median, looked for at n = 30, 45, 68, ..., or at a cap"
         paid = "the looks share the error, so that the interval holds"
         yield f"Sampling stops {how}; {paid}. Why it stopped, in records: {told}."
+
+
+def _checked(v: View) -> Iterable[str]:
+    """That data came back right, and when it was looked at."""
+    if said := checked.told(v.records):
+        yield f"Checked: {said}. A check sees a flipped bit, or it does not count."
 
 
 def _timer(v: View) -> Iterable[str]:

@@ -5,14 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from microbench.record import Record
-from reports import starts
+from reports import checked, starts, tables
 from reports.chapters.missing import blocks
 from reports.load import mapping
 from reports.marks import above_declared, unproved
 from reports.summary import Summary, basis, ranged
 from reports.units import US, count, rate, size, volume
 from reports.variants import label, own
-from reports.view import MEMORY_BYTES_PER_S, Chapter, Finding, View, grouped, impossible, kind, number, own_warnings
+from reports.view import (
+    MEMORY_BYTES_PER_S,
+    TRAINING,
+    Chapter,
+    Finding,
+    View,
+    grouped,
+    impossible,
+    kind,
+    number,
+    own_warnings,
+)
 
 TITLE = "Verdicts, warnings, and what has no number"
 NOT_JUDGED = "No limits given: nothing judged."
@@ -25,7 +36,19 @@ _EXAMPLES = 5
 def chapter(v: View) -> Chapter:
     """The chapter on verdicts, warnings and absences."""
     findings = [Finding(8, NOT_JUDGED, {"verdict": "not judged"}), *warnings(v)]
-    return Chapter(8, TITLE, tuple(blocks(v)), tuple(findings))
+    return Chapter(8, TITLE, (*_checked(v), *blocks(v)), tuple(findings))
+
+
+def _checked(v: View) -> Iterator[str]:
+    """Of how many cases the data was checked, and what came of it."""
+    cases = {r.id for r in v.records if r.status == "ok"}
+    right, wrong = {r.id for r in checked.checked(v.records)}, {r.id for r in v.records if r.status == "invalid"}
+    if right or wrong:
+        without = dict.fromkeys(r.benchmark for r in v.records if r.id in cases - right)
+        others = f" (no data, or no check: {', '.join(without)})" if without else ""
+        found = f"it came back wrong in {count(len(wrong), 'other case')}" if wrong else "none came back wrong"
+        of = f"{len(right)} of {count(len(cases), 'case')} with numbers"
+        yield tables.prose(f"Data was checked in {of}{others}; {found}.")
 
 
 def warnings(v: View) -> Iterator[Finding]:
@@ -47,6 +70,7 @@ def warnings(v: View) -> Iterator[Finding]:
     yield from _slow(v)
     yield from _said(v)
     yield from _wide(v)
+    yield from _without_interval(v)
     yield from _few_in_time(v)
     yield from _mostly_skew(v)
     yield from _late(v)
@@ -173,9 +197,14 @@ def _said(v: View) -> Iterator[Finding]:
     """What the benchmarks themselves warned of."""
     told = [(text, r) for r in v.records for text in own_warnings(r)]
     for (text, fabric), same in grouped(told, lambda t: (t[0], t[1].fabric)).items():
-        cases = ", ".join(dict.fromkeys(f"{r.workload or r.benchmark}{_sized(r)}" for _, r in same))
+        cases = ", ".join(dict.fromkeys(f"{_what(r)}{_sized(r)}" for _, r in same))
         values = {"kind": "of the benchmark", "cases": [r.id for _, r in same]}
         yield Finding(8, f"WARNING: {cases} on {fabric}: {text.rstrip('.')}.", values)
+
+
+def _what(r: Record) -> str:
+    """The model that is trained, or the benchmark and what is beside it."""
+    return r.workload if r.benchmark == TRAINING and r.workload else " ".join(filter(None, (r.benchmark, r.workload)))
 
 
 def _sized(s: Summary | Record) -> str:
@@ -205,6 +234,18 @@ def _wide(v: View) -> Iterator[Finding]:
     for what, same in grouped(sorted(found, key=lambda f: -f[0]), lambda f: f[2]).items():
         text = f"WARNING: {_fluctuating(what, [(w, s) for w, s, _ in same], len(v.published))}."
         yield Finding(8, text, {"kind": "fluctuation", "basis": what, "cases": [s.id for _, s, _ in same]})
+
+
+def _without_interval(v: View) -> Iterator[Finding]:
+    """Cases of which nothing says how sure their number is: of one launch, with too few samples."""
+    found = [s for s in v.published for name in _headlines(s) if s.value(name) is not None and s.ends(name) is None]
+    if found:
+        of, lack = f"{count(len(found), 'case')} of {len(v.published)}", "has" if len(found) == 1 else "have"
+        text = (
+            f"WARNING: {of} {lack} no interval, as n is too small: nothing tells how sure the value is: "
+            f"{_some([_case(s) for s in found])}."
+        )
+        yield Finding(8, text, {"kind": "no interval", "cases": [s.id for s in found]})
 
 
 def _fluctuating(what: str, found: Sequence[tuple[float, Summary]], of: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from pathlib import Path
@@ -134,8 +136,9 @@ def test_a_stream_within_a_burst_is_told(tmp_path: Path) -> None:
      ([("a", 1.0, 0.01), ("b", 1.01, 0.01), ("c", 3.0, 0.01)], {"a": "=", "b": "="}),
      # b lies apart from a; c, behind it, does not: nobody has won
      ([("a", 1.0, 0.01), ("b", 1.1, 0.01), ("c", 2.0, 0.6)], {"a": "=", "c": "="}),
-     ([("a", 1.0, None), ("b", 2.0, 0.01)], {"a": "=", "b": "="}),
-     ([("a", 1.0, 0.01), ("b", 2.0, None)], {"a": "=", "b": "="}),
+     ([("a", 1.0, None), ("b", 2.0, 0.01)], {}),
+     ([("a", 1.0, 0.01), ("b", 2.0, None)], {}),
+     ([("a", 1.0, None), ("b", 2.0, 0.01), ("c", 3.0, 0.01)], {"b": "*"}),
      ([("a", 1.0, 0.01)], {})],
 )  # fmt: skip
 def test_only_intervals_that_lie_apart_make_a_winner(
@@ -249,15 +252,97 @@ def test_sizes_are_told_as_spans(tmp_path: Path, winners: str, told: str) -> Non
     assert ("not told apart" in finding["text"]) == ("-" in winners)
 
 
-def test_nothing_is_said_of_a_host_or_where_nothing_is_told_apart(tmp_path: Path) -> None:
+def test_nothing_is_said_of_a_network_within_a_host_or_where_nothing_is_told_apart(tmp_path: Path) -> None:
     f = Folder()
-    crossing(f, "shm")
     plant(f, "library", 8, 20.0, half=0.3)
     plant(f, "ring", 8, 21.0, half=0.3)
     for name, time in (("library", 20.0), ("ring", 30.0)):
         plant(f, name, 64, time, "eth10g", hosts=("h0", "h0"), ranks_per_host=2)
     assert findings(f, tmp_path) == []
+
+
+def test_within_a_host_the_first_lines_tell_of_allreduce_alone(tmp_path: Path) -> None:
+    """They named the fastest for networks only, and JSON did so too."""
+    f = Folder()
+    crossing(f, "shm")
+    for name, time in (("library", 20.0), ("ring", 30.0)):
+        plant(f, name, 8, time, "tcp-lo", mode="nonblocking")
+        f.add("allgather", "shm", 8, algorithm=name, metrics={"time": metric(time * US)})
+    told = {(x["values"]["benchmark"], x["values"]["fabric"]): x for x in findings(f, tmp_path)}
+    assert set(told) == {("allreduce", "shm"), ("allreduce", "tcp-lo"), ("allgather", "shm")}
+    assert told["allreduce", "shm"]["text"].startswith("allreduce on shm, 2 ranks, float32: fastest recursive-doubling")
+    short = " ".join(render(tmp_path).split("1 System and method")[0].split())
+    assert [told[key]["text"] in short for key in told] == [told[key]["short"] for key in told]
+    assert told["allreduce", "shm"]["short"] and not told["allgather", "shm"]["short"]
     assert "Allreduce on shm, by algorithm" in chapter(f, tmp_path)
+
+
+LATE = {"valid_fraction": 0.3, "warnings": ["most iterations began late on some rank: all are kept"]}
+MEANINGLESS = [
+    ({"entry_skew": metric(12 * US)}, METHOD, 0.01, "mostly entry skew"),
+    ({}, METHOD | LATE, 0.01, "most iterations began late"),
+    ({}, METHOD, None, "no interval"),
+]
+
+
+@pytest.mark.parametrize(("more", "method", "half", "why"), MEANINGLESS)
+def test_what_says_too_little_of_the_call_is_not_ranked(
+    tmp_path: Path, more: dict[str, Any], method: dict[str, Any], half: float | None, why: str
+) -> None:
+    """The report called the same rows meaningless, and the fastest."""
+    f = Folder()
+    numbers = {"time": metric(16 * US, half=half), **more}
+    f.add("allreduce", "eth2g5", 8, algorithm="ring", dtype="float32", ranks_per_host=1, metrics=numbers, method=method)
+    plant(f, "library", 8, 20.0)
+    plant(f, "binomial", 8, 40.0)
+    text = chapter(f, tmp_path)
+    rows = table(text, "Allreduce on eth2g5, by")
+    (row,) = [row for row in rows[:3] if "ring" in row]
+    assert row.split("ring")[0].split()[-1] == "-"
+    assert f"- not ranked, as its time says too little of the call: {why}" in " ".join(text.split())
+    stands = {s["algorithm"]: s["standing"] for s in json.loads(render(tmp_path, "json"))["summaries"]}
+    assert {name: found["mark"] for name, found in stands.items()} == {"ring": "-", "library": "*", "binomial": ""}
+    assert stands["ring"]["unranked"] == why
+    (finding,) = findings(f, tmp_path)
+    assert "fastest library at 8 B" in finding["text"] and "ring" not in finding["text"]
+
+
+def test_a_report_without_such_rows_does_not_explain_them(tmp_path: Path) -> None:
+    f = Folder()
+    crossing(f)
+    assert "not ranked" not in chapter(f, tmp_path)
+
+
+def test_json_and_csv_tell_how_a_call_stands(tmp_path: Path) -> None:
+    """The text alone had marks, share of the stream, and ratio to the library."""
+    f = lab_run()
+    stream(f)
+    for name, time in (("library", 4000.0), ("ring", 5000.0)):
+        plant(f, name, MIB, time)
+    f.write(tmp_path)
+    told = [s for s in json.loads(render(tmp_path, "json"))["summaries"] if s["nbytes"] == MIB and s["standing"]]
+    library, ring = (next(s["standing"] for s in told if s["algorithm"] == name) for name in ("library", "ring"))
+    assert (library["mark"], ring["mark"]) == ("*", "")
+    assert library["vs_library"]["value"] == 1
+    assert ring["vs_library"]["value"] == pytest.approx(0.8)
+    assert ring["of_stream"] == pytest.approx(MIB / 5000e-6 / 290e6)
+    rows = [row for row in csv.DictReader(io.StringIO(render(tmp_path, "csv"))) if row["algorithm"] == "ring"]
+    assert {row["mark"] for row in rows} == {""}
+    assert {float(row["vs_library"]) for row in rows} == {ring["vs_library"]["value"]}
+    assert {float(row["vs_library_low"]) for row in rows} == {ring["vs_library"]["low"]}
+    assert {float(row["of_stream"]) for row in rows} == {ring["of_stream"]}
+    alone = [s for s in json.loads(render(tmp_path, "json"))["summaries"] if s["benchmark"] == "latency"]
+    assert {s["standing"] for s in alone} == {None}
+
+
+def test_sizes_that_are_buckets_of_gradients_are_named(tmp_path: Path) -> None:
+    f = Folder()
+    for nbytes in (26_255_360, 67_125_248, MIB):
+        plant(f, "library", nbytes, 4000.0)
+        plant(f, "library", nbytes, 4000.0, "eth10g")
+        plant(f, "ring", nbytes, 5000.0)
+    said = "Gradient buckets, as torch's DDP exchanges them: 25640 KiB of ResNet-50; 65552 KiB of VGG-16."
+    assert " ".join(chapter(f, tmp_path).split()).count(said) == 2
 
 
 def test_nine_algorithms_at_ten_sizes_stay_readable(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ import pytest
 from fabrics.errors import CannotRun
 from fabrics.model import Fabric
 from microbench import registry
+from microbench.case import Case
 from suite import binding
-from suite.placement import Target, place, spread
+from suite.placement import Place, Seats, Target, most_hosts, pairs, place, spread, why_not
 from suite.plan import Plan, make_plan
 from suite.planfile import parse
 from suite.session import by_plan
@@ -39,12 +40,80 @@ def test_every_host_has_one_rank_before_any_has_two() -> None:
 
 
 def test_ranks_of_named_hosts_find_their_processors_there() -> None:
-    assert place(ETH, 4, "mpi", (0, 1), {"a": 2, "b": 2, "c": 2}) == (
-        ("a", "a", "b", "c"), ("host",) * 4, ((), (), (), ()),
-    )  # fmt: skip
+    named = Target(slots={"a": 2, "b": 2, "c": 2})
+    assert place(ETH, Seats(4), (0, 1), named) == Place(("a", "a", "b", "c"), ("host",) * 4, ((),) * 4)
     dpu = Fabric("eth", "tcp", ("a", "b"), {host: ("eth0",) for host in ("a", "b", "x", "y")})
-    hosts, roles, cpus = place(dpu, 4, "offload_allreduce", (0, 1), dict.fromkeys("abxy", 1))
-    assert (hosts, roles, cpus) == (("a", "b", "x", "y"), ("host", "host", "dpu", "dpu"), ((),) * 4)
+    found = place(dpu, Seats(2, 2), (0, 1), Target(slots=dict.fromkeys("abxy", 1)))
+    assert found == Place(("a", "b", "x", "y"), ("host", "host", "dpu", "dpu"), ((),) * 4)
+
+
+def lab(hosts: int, dpus: int) -> Fabric:
+    members = [*(f"h{n}" for n in range(hosts)), *(f"d{n}" for n in range(dpus))]
+    devices = {member: ("eth1g",) for member in members}
+    return Fabric("eth1g", "tcp", tuple(members[:hosts]), devices, 1e9, emulated=True, lab="lab")
+
+
+@pytest.mark.parametrize(
+    ("how", "cpus", "cores"),
+    [
+        ("split", (0, 1), "0 1 1 1 1 1"),
+        ("split", (0, 1, 2), "0 1 2 1 2 1"),
+        ("split", (3,), "3 3 3 3 3 3"),
+        ("node", (0, 1), "0 1 0 0 1 0"),
+        ("accel", (0, 1, 2), "0 1 2 0 1 2"),
+    ],
+)
+def test_split_gives_the_first_host_a_core_of_its_own_and_node_one_to_each_pair(
+    how: str, cpus: tuple[int, ...], cores: str
+) -> None:
+    found = place(lab(3, 3), Seats(3, 3, how=how), cpus)
+    assert found.hosts == ("h0", "h1", "h2", "d0", "d1", "d2")
+    assert found.cpus == tuple((int(core),) for core in cores.split())
+
+
+def test_workers_of_a_dpu_follow_each_other_on_its_node() -> None:
+    found = place(lab(2, 2), Seats(2, 2, workers=2, how="node"), (0, 1))
+    assert found.hosts == ("h0", "h1", "d0", "d0", "d1", "d1")
+    assert found.roles == ("host",) * 2 + ("dpu",) * 4
+    assert found.cpus == ((0,), (1,), (0,), (0,), (1,), (1,))
+
+
+def test_one_dpu_may_serve_several_hosts() -> None:
+    assert place(lab(3, 3), Seats(3, 1, how="node"), (0, 1)).hosts == ("h0", "h1", "h2", "d0")
+    assert place(lab(3, 3), Seats(3, 2, how="node"), (0, 1)).cpus == ((0,), (1,), (0,), (0,), (1,))
+
+
+def test_hosts_are_beside_their_own_dpus() -> None:
+    members = dict.fromkeys(("a", "b", "c", "x", "y"), ("eth0",))
+    fabric, slots = Fabric("eth", "tcp", ("a", "b", "c"), members), dict.fromkeys("abcxy", 2)
+    target = Target(slots=slots, dpus={"b": "x", "c": "y"})
+    assert pairs(fabric, target) == {"b": "x", "c": "y"}
+    assert place(fabric, Seats(2, 2), (0, 1), target).hosts == ("b", "c", "x", "y")
+    assert place(fabric, Seats(3, 2), (0, 1), target).hosts == ("b", "b", "c", "x", "y")
+    assert most_hosts(fabric, 64, target) == 2
+    assert most_hosts(lab(8, 8), 2) == 2
+    assert most_hosts(lab(8, 8), 64) == 8
+    assert most_hosts(lab(2, 0), 2) == 2
+
+
+@pytest.mark.parametrize(
+    ("seats", "slots", "dpus", "said"),
+    [
+        (Seats(4, 2), {}, {"b": "x", "c": "y"},
+         "4 ranks wanted on hosts with a DPU, and those of eth take 2; a has none"),
+        (Seats(2, 1), {}, {"a": "x"}, "of the hosts of eth only a has a DPU: it takes 2"),
+        (Seats(2, 2), {}, {"a": "z"}, "no DPUs beside the hosts of this fabric"),
+        (Seats(3, 3), {"b": 2}, {"b": "x", "c": "y"}, "3 DPUs wanted, and 3 ranks are beside 2"),
+        (Seats(2, 2, workers=2), {}, {"b": "x", "c": "y"}, "2 workers wanted on x, which takes 1: give it more slots"),
+    ],
+)  # fmt: skip
+def test_what_has_no_place_beside_dpus_is_told(
+    seats: Seats, slots: dict[str, int], dpus: dict[str, str], said: str
+) -> None:
+    members = dict.fromkeys(("a", "b", "c", "x", "y"), ("eth0",))
+    fabric = Fabric("eth", "tcp", ("a", "b", "c"), members)
+    target = Target(slots=dict.fromkeys("abcxy", 1) | slots, dpus=dpus)
+    assert why_not(Case("offload_allreduce", "eth"), seats, fabric, 2, target) == ("skipped", said)
 
 
 def test_hosts_that_several_ranks_share_take_the_recipe_of_a_job() -> None:

@@ -61,6 +61,7 @@ def machines(*boot_ids: str, lab: str = "") -> Start:
 def test_hosts_and_their_dpus_have_slots_and_devices(tmp_path: Path) -> None:
     site = named(tmp_path)
     assert site.slots == {"node1": 2, "node2": 2, "bf1": 1, "bf2": 1}
+    assert site.beside == {"node1": "bf1", "node2": "bf2"}
     found = {fabric.name: fabric for fabric in sites.fabrics(site, machines(*"abcd"))}
     assert list(found) == ["shm", "tcp-lo", "eth", "ib", "part", "none"]
     assert (found["shm"].hosts, found["tcp-lo"].devices) == (("node1",), {"node1": ("lo",)})

@@ -18,7 +18,7 @@ from fabrics.model import Fabric
 from fabrics.recipes import recipe
 from microbench.case import Case
 from suite import launch, leftovers
-from suite.plan import place
+from suite.placement import Seats, place
 from suite.supervise import Ending, supervise
 from suite.watchdog import frame
 from tests import jobs
@@ -47,7 +47,7 @@ def job(benchmark: str, ranks: int, deadline_s: float = 30, start_s: float = 30,
         "fabric": SHM.as_dict(), "roles": ["host"] * ranks, "launch": 1, "seed": 1, "pages": "small",
         "modules": [plant], "cases": cases,
     }  # fmt: skip
-    program = launch.worker_program("single", place(SHM, ranks, "mpi", CPUS)[2], start_s)
+    program = launch.worker_program("single", place(SHM, Seats(ranks), CPUS).cpus, start_s)
     env = {**recipe(SHM, "mpich").env, "OMP_NUM_THREADS": "1"}
     command = launch.job_command(launch.find_launcher(), ["localhost"] * ranks, program, env)
     events: list[dict[str, Any]] = []

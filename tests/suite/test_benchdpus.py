@@ -1,0 +1,126 @@
+"""Ranks on DPUs and options of overlap in a user's own job: pure, but for the command's own words."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+import pytest
+
+from fabrics.errors import CannotRun, UserError
+from microbench.case import Outcome
+from microbench.registry import Benchmark
+from suite import benchdpus
+from tests import jobs
+
+
+def benchmark(kind: Any) -> Benchmark:
+    return Benchmark(f"{kind or 'plain'}_x", "", lambda job, case: Outcome(), kind=kind)
+
+
+def arguments(text: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--thread-level", default="single")
+    benchdpus.add(parser)
+    return parser.parse_args(text.split())
+
+
+def options(kind: str, text: str) -> dict[str, Any]:
+    return benchdpus.case_options(arguments(text), benchmark(kind))
+
+
+def test_options_and_workload_are_those_of_a_plan() -> None:
+    given = options("offload", "--roles host,host,dpu --compare host,staged --fraction 1/2 --skew 0.5 --chunk 64K")
+    assert given["workload"] == "compute 0.5x, skew 0.5, chunk 65536 B"
+    assert given["options"] == {
+        "compare": ["host", "staged"], "fraction": 0.5, "skew": 0.5, "outstanding": 1, "compute": "registers",
+        "placement": "auto", "workers": 1, "chunk": 65536,
+    }  # fmt: skip
+    assert options("overlap", "")["options"]["compare"] == ["host", "probes16"]
+    assert options("", "") == options("dpu", "--dpus d0") == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "error", "said"),
+    [
+        ("offload", "", CannotRun, "has ranks on DPUs: say which with --roles host,host,dpu,dpu or --dpus NAMES"),
+        ("dpu", "", CannotRun, "has ranks on DPUs"),
+        ("", "--dpus d0", UserError, "plain_x has no ranks on DPUs: leave out --dpus"),
+        ("overlap", "--roles host,dpu", UserError, "overlap_x has no ranks on DPUs: leave out --roles"),
+        ("overlap", "--workers 2", UserError, "overlap_x offloads nothing to DPUs: leave out --workers"),
+        ("dpu", "--dpus d0 --skew 1", UserError, "dpu_x overlaps nothing with compute: leave out --skew"),
+        ("", "--dpu-memory 1M", UserError, "plain_x offloads nothing to DPUs: leave out --dpu-memory"),
+        ("offload", "--roles host,dpu --dpus d0", UserError, "say the same thing: give one of them"),
+        ("offload", "--roles host,nic", UserError, "--roles host,nic: 'nic' is neither host nor dpu"),
+        ("offload", "--dpus d0 --compare host,magic", UserError, "unknown mode 'magic'"),
+        ("overlap", "--compare host,staged", UserError, "compare staged: only offload_* has DPUs"),
+        ("offload", "--dpus d0 --fraction much", UserError, "fraction 'much': 0 to 100"),
+        ("offload", "--dpus d0 --chunk 64K,1M", UserError, "--chunk 64K,1M: one size, such as 256K"),
+        ("overlap", "--compare thread", UserError, "MPI's progress thread takes --thread-level multiple"),
+    ],
+)
+def test_what_cannot_be_is_told_in_a_line(kind: str, text: str, error: type[Exception], said: str) -> None:
+    with pytest.raises(error) as caught:
+        options(kind, text)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_progress_thread_at_its_thread_level() -> None:
+    assert options("overlap", "--compare host,thread --thread-level multiple")["options"]["compare"] == [
+        "host",
+        "thread",
+    ]
+
+
+def test_roles_are_given_by_rank_or_by_the_dpus_names() -> None:
+    hosts = ("h0.lab", "d0.lab", "h1", "d1")
+    assert benchdpus.roles(arguments("--dpus d0,d1"), hosts) == ("host", "dpu", "host", "dpu")
+    assert benchdpus.roles(arguments("--dpus d0.lab"), hosts) == ("host", "dpu", "host", "host")
+    assert benchdpus.roles(arguments("--roles host,host,dpu,dpu"), hosts) == ("host", "host", "dpu", "dpu")
+    assert benchdpus.roles(arguments(""), hosts) == ()
+    with pytest.raises(UserError, match="3 roles for 4 ranks"):
+        benchdpus.roles(arguments("--roles host,host,dpu"), hosts)
+    with pytest.raises(CannotRun, match=r"no rank runs on 'd7': the job's ranks are on h0\.lab, d0\.lab, h1, d1"):
+        benchdpus.roles(arguments("--dpus d0,d7"), hosts)
+
+
+def test_without_dpus_the_command_says_so_before_it_starts() -> None:
+    done = jobs.fabricbench("bench", "offload_allreduce", "--sizes", "8")
+    assert (done.code, done.out, len(done.err.splitlines())) == (4, "", 1)
+    assert "offload_allreduce has ranks on DPUs: say which" in done.err
+
+
+FEW = ("--sizes", "16K", "--seconds", "0.2", "--iterations", "8", "--json")
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_hosts_alone_overlap_in_a_job_of_any_size(ranks: int) -> None:
+    done = jobs.mpi(ranks, "-m", "suite.cli", "bench", "overlap_allreduce", *FEW, "--compare", "host,probes4")
+    assert done.code == 0, done.err
+    (row,) = [json.loads(line) for line in done.out.splitlines()]
+    assert (row["status"], row["ranks"], row["roles"]) == ("ok", ranks, [])
+    assert {"host.overlap", "probes4.exposed", "blocking.overall"} <= set(row["metrics"])
+
+
+def test_roles_make_a_dpu_of_a_rank() -> None:
+    words = ("--compare", "host,staged", "--fraction", "0.5", "--roles", "host,host,dpu")
+    done = jobs.mpi(3, "-m", "suite.cli", "bench", "offload_allreduce", *FEW, *words)
+    assert done.code == 0, done.err
+    (row,) = [json.loads(line) for line in done.out.splitlines()]
+    assert (row["status"], row["roles"], row["workload"]) == ("ok", ["host", "host", "dpu"], "compute 0.5x")
+    assert row["method"]["used"] == {"staged": True}
+
+
+def test_one_rank_overlaps_nothing() -> None:
+    done = jobs.fabricbench("bench", "overlap_allreduce", "--sizes", "8")
+    assert (done.code, done.err.strip()) == (4, "fabricbench: overlap_allreduce needs 2 ranks: this job has 1")
+
+
+@pytest.mark.parametrize("more", [("--roles", "host,host,dpu"), ("--dpus", "elsewhere")])
+def test_roles_that_do_not_fit_the_job_are_told_once(more: tuple[str, str]) -> None:
+    done = jobs.mpi(4, "-m", "suite.cli", "bench", "offload_allreduce", "--sizes", "8", *more)
+    assert done.code in (2, 4)
+    told = [line for line in done.err.splitlines() if line.startswith("fabricbench")]
+    assert len(told) == 1 and f"{more[0]} {more[1]}: " in told[0]
