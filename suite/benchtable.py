@@ -77,7 +77,7 @@ def row(record: Record, byte_rate: Unit) -> str:
 def notes(records: Sequence[Record]) -> list[str]:
     """What is to be read beside the rows: each reason once, with the sizes that it holds for."""
     told = [record for record in records if record.status == "ok"]
-    return [f"# {line}" for line in (*_began(told), *_each_once(told), *_legend(told), *_checked(told))]
+    return [*(f"# {line}" for line in (*_began(told), *_each_once(told), *_legend(told))), *data(told)]
 
 
 def _line(cells: list[str]) -> str:
@@ -115,10 +115,10 @@ def _kept_late(record: Record) -> bool:
     return record.method.get("valid_fraction", 1.0) < 1 and record.metrics["time"].n == record.method.get("iterations")
 
 
-def _checked(told: Sequence[Record]) -> Iterator[str]:
+def data(records: Sequence[Record]) -> list[str]:
     """That the data came back right, where there is some."""
-    if said := checked.told(told):
-        yield f"checked: {said}"
+    said = checked.told(records)
+    return [f"# checked: {said}"] if said else []
 
 
 def _reasons(record: Record) -> Iterator[tuple[int, str]]:

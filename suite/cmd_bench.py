@@ -186,7 +186,7 @@ def _rows(job: Job, cases: Sequence[Case], table: registry.Registry, args: argpa
             record = session.compose(job, case, outcome, proof, level)
             _print(record, records, None if args.json else BYTE_RATES[args.units], timed)
             records.append(record)
-    for line in benchtable.notes(records) if timed and not args.json else ():
+    for line in () if args.json else benchtable.notes(records) if timed else benchtable.data(records):
         print(line)
     return int(job.decide(CannotRun.exit_code if any(record.status in WRONG for record in records) else 0))
 

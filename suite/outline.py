@@ -34,27 +34,23 @@ def outline(plan: Plan, fabrics: Sequence[Fabric]) -> str:
 
 def told(cases: Iterable[Case]) -> str:
     """How many cases each benchmark has, and by what they are: ``3 allreduce (library; ring; gloo), 2 latency``."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[Case]] = {}
     for case in cases:
-        found.setdefault(case.benchmark, []).append(way(case))
+        found.setdefault(case.benchmark, []).append(case)
     parts = []
-    for benchmark, named in found.items():
-        ways = list(dict.fromkeys(named))
-        usual = ways == [LIBRARY]
-        parts.append(f"{len(named)} {benchmark}" + ("" if usual else f" ({_SEVERAL.join(ways)})"))
+    for benchmark, same in found.items():
+        named = list(dict.fromkeys(way for case in same for way in ways(case)))
+        parts.append(f"{len(same)} {benchmark}" + ("" if named == [LIBRARY] else f" ({_SEVERAL.join(named)})"))
     return ", ".join(parts)
 
 
-def way(case: Case) -> str:
+def ways(case: Case) -> list[str]:
     """By what a case is measured: ``library``, ``ring``, ``gloo``, ``library, in-place``, ``library on cuda``.
 
-    Of what overlaps, the modes that it compares; of training, what is trained.
+    Of what overlaps, the modes that it compares and what is unusual of its compute; of training, what is trained.
     """
-    if "compare" in case.options:
-        compared = "/".join(case.options["compare"])
-        return f"{compared}, {case.workload}" if case.workload else compared
-    if case.workload:
-        return case.workload
+    if case.workload or "compare" in case.options:
+        return [text for text in ("/".join(case.options.get("compare", ())), case.workload) if text]
     name = case.algorithm if case.backend == MPI else case.backend
     called = f"{name}, {case.mode}" if case.mode else name
-    return called if case.device == CPU else f"{called} on {case.device}"
+    return [called if case.device == CPU else f"{called} on {case.device}"]

@@ -46,6 +46,11 @@ class Earlier:
         return frozenset((record.id, record.launch) for record in stay)
 
     @property
+    def measured(self) -> bool:
+        """Whether there is a number."""
+        return any(record.status == "ok" for record in self.records)
+
+    @property
     def wrong(self) -> bool:
         """Whether a record went wrong, or a job that has not been tried again since."""
         return any(map(went_wrong, self.records)) or any(

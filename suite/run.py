@@ -55,6 +55,7 @@ class Run:
     began: str = field(default_factory=_now)
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
     worst: int = OK
+    measured: bool = False
     warnings: list[str] = field(default_factory=list)
     earlier: resume.Earlier | None = None
     unreachable: Mapping[str, str] = field(default_factory=dict)
@@ -85,13 +86,13 @@ class Run:
         self.unreachable = {} if retry else earlier.unreachable
         self.id, self.started = str(before.get("id")), str(before.get("started"))
         self.jobs, self.warnings = earlier.jobs(retry), [*earlier.warnings, *self.warnings]
-        self.worst = CANNOT if earlier.wrong and not retry else OK
+        self.measured, self.worst = earlier.measured, CANNOT if earlier.wrong and not retry else OK
         return bool(self.todo.jobs or self.todo.skips or not earlier.data.finished)
 
     @property
     def code(self) -> int:
-        """The exit code of what is on disk: what was left out or is unsupported, with its reason, is no fault."""
-        return self.worst
+        """The exit code of what is on disk: what is left out, with its reason, is no fault beside numbers."""
+        return self.worst if self.measured else CANNOT
 
     def execute(self) -> int:
         """Run every job; the exit code. An interrupt keeps what there is and is raised again."""
@@ -280,6 +281,7 @@ class _Attempt:
             self._run.folder.add(record, protocol.unpack(event["samples"]), self._job.number)
             self.done += 1
             self._progress.advance()
+            self._run.measured |= record.status == "ok"
             if resume.went_wrong(record):
                 self._run.worst = CANNOT
 

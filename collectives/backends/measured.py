@@ -31,6 +31,8 @@ _PROBED = 5  # elements a block
 class Ready(library.Prepared):
     """A row's operands on one rank in some memory, and the call of torch.distributed that works on them."""
 
+    why_barrier = "the backend has threads on the ranks' cores, which spinning until an agreed time would hold up"
+
     def __init__(self, job: Job, kind: DType, count: int, row: library.Collective, memory: Memory) -> None:
         self.job, self.row, self.memory = job, row, memory
         self.operation = OPERATIONS[row.name]
@@ -42,8 +44,6 @@ class Ready(library.Prepared):
         self.called = f"torch.distributed.{self.operation.name}"
         self.body = [(python_call(self.called, self.function),), *memory.finish()]
         self.placing = memory.moved(self.o.receive, self.o.send) if self.operation.in_place else []
-
-    why_barrier = "the backend has threads on the ranks' cores, which ranks that spin until an agreed time would hold up"
 
     @property
     def refilled(self) -> bool:

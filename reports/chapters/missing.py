@@ -84,7 +84,7 @@ def _merged(told: Iterable[tuple[Record, str]]) -> Iterator[str]:
     """One line for the cases that share a setup and a reason: their sizes and launches joined."""
     groups: dict[tuple[str, ...], list[Record]] = {}
     for r, reason in told:
-        extra = [p for p in (r.backend, r.algorithm, r.mode, r.dtype) if p]
+        extra = [p for p in (r.backend, r.algorithm, r.mode, r.dtype, "" if r.device == "cpu" else r.device) if p]
         groups.setdefault((f"{kind(r)} on {r.fabric} ({', '.join(extra)})", reason), []).append(r)
     for (what, reason), same in groups.items():
         ordered = sorted({r.nbytes for r in same if r.nbytes is not None})

@@ -143,8 +143,8 @@ def layout(job: Mapping[str, Any]) -> str:
 
 def _method(v: View) -> str:
     units = SIZES + RATES[v.byte_rate.name]
-    lines = [units, *DEFINITIONS, *_against(v), RATIO, _intervals(v), *_differ(v), *_sampling(v), *_checked(v), *_timer(v),
-             *_recorded(v)]  # fmt: skip
+    lines = [units, *DEFINITIONS, *_against(v), RATIO, _intervals(v), *_differ(v), *_sampling(v), *_checked(v),
+             *_timer(v), *_recorded(v)]  # fmt: skip
     return "\n".join(["How the numbers are made", *map(bullet, lines)])
 
 

@@ -53,7 +53,10 @@ def test_the_ways_have_names() -> None:
         sync.choose(fake(0, 2), "window")
     assert isinstance(sync.choose(fake(0, 2), "barrier"), sync.Barrier)
     assert isinstance(sync.choose(fake(0, 2), "dissemination"), sync.Dissemination)
-    assert isinstance(sync.choose(fake(0, 3), "auto"), sync.Barrier)  # more ranks than cores
+    crowded = sync.choose(fake(0, 3), "auto")  # more ranks than cores
+    assert isinstance(crowded, sync.Barrier) and "cores" in crowded.method()["sync_reason"]
+    assert sync.choose(fake(0, 2), "auto", "so").method() == {"sync_reason": "so"}
+    assert sync.choose(fake(0, 3), "barrier").method() == {}  # somebody asked for it
     own = sync.Own("ping-pong")
     assert (own.name, own.calls(), own.columns, own.method()) == ("ping-pong", [], 0, {})
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from microbench import registry
 from microbench.dtypes import DTYPES
 from suite import launch, leftovers
 from tests import jobs
@@ -171,6 +173,7 @@ def test_a_library_of_torch_stands_in_the_place_of_mpi() -> None:
     assert (row["status"], row["backend"]) == ("ok", "gloo"), row["reason"]
     assert row["method"]["call"] == "torch.distributed.all_reduce"
     assert row["validation"]["checked_after"] == 2 * 4096
+    assert row["method"]["sync"] == "barrier" and "threads" in row["method"]["sync_reason"]
 
 
 @pytest.mark.parametrize(
@@ -179,12 +182,37 @@ def test_a_library_of_torch_stands_in_the_place_of_mpi() -> None:
         (("latency", "--device", "cuda"), 4, "no CUDA device: "),
         (("latency", "--device", "gpu"), 2, "invalid choice: 'gpu'"),
         (("latency", "--backend", "gloo"), 2, "latency has no backend 'gloo': leave out --backend"),
+        (("barrier", "--device", "cuda"), 2, "barrier moves no data: leave out --device"),
+        (("overlap_allreduce", "--device", "cuda"), 2, "overlap_allreduce takes host memory alone: leave out --device"),
     ],
 )
 def test_a_device_or_backend_that_is_not_here_is_told(arguments: tuple[str, ...], code: int, said: str) -> None:
     done = jobs.fabricbench("bench", *arguments)
     assert done.code == code
     assert said in done.err.splitlines()[-1]
+
+
+def test_what_is_unsupported_or_skipped_with_its_reason_is_no_fault() -> None:
+    """Rows that a library lacks made the whole command fail, where no other row stood beside them."""
+    for arguments, status in (
+        (("alltoall", "--algorithm", "bruck", "--sizes", "4,12"), "unsupported"),
+        (("allreduce", "--backend", "nccl", "--sizes", "8"), "unsupported"),
+        (("allreduce", "--sizes", "1024G"), "skipped"),
+    ):
+        assert {row["status"] for row in parsed(bench(2, *arguments, "--json"))} == {status}
+    (row,) = parsed(bench(2, "alltoall", "--algorithm", "bruck", "--sizes", "4", "--json"))
+    assert row["reason"] == (
+        "1 element makes no whole blocks for 2 ranks, and the library's are uneven:"
+        " take sizes that are multiples of 8 B"
+    )
+
+
+def test_the_type_that_is_usual_is_told_of_each_benchmark() -> None:
+    told = " ".join(jobs.fabricbench("bench", "--help").out.split())
+    bytewise = [b.name for b in registry.load() if b.usual_dtype == "int8"]
+    assert {b.usual_dtype for b in registry.load()} == {"", "int8", "float32"}
+    (said,) = re.findall(r"\(default: int8 in ([^;]*); float32 in others\)", told)
+    assert sorted(said.split(", ")) == sorted(bytewise)
 
 
 def test_message_rates_have_a_column_of_their_own() -> None:

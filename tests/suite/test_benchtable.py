@@ -38,6 +38,34 @@ def test_the_heading_tells_how_ranks_start_and_what_an_interval_holds_for() -> N
     assert "one rank" in method(record(8, ranks=1))
 
 
+def test_the_heading_tells_why_ranks_start_after_a_barrier_that_nobody_asked_for() -> None:
+    told = method(record(8, sync="barrier", sync_reason="the backend has threads"))
+    assert told.startswith("# sync: barrier (the backend has threads); interval: ")
+
+
+def test_that_data_was_checked_is_told_with_the_sum_that_came_nearest_to_its_tolerance() -> None:
+    """A reader of the table could not know it."""
+    exact = {"checked_bytes": 16, "wrong_bytes": 0, "checked_after": 16}
+    near, far = ({"reals_largest_error": error, "reals_tolerance": 1e-3} for error in (9e-4, 1e-4))
+    told = [replace(record(n), validation=exact | more) for n, more in ((8, far), (16, near), (32, far))]
+    assert notes(told)[-1] == (
+        "# checked: every byte of every size, before and after timing: 0 wrong; float32 sums off by at most 0.0009 of"
+        " their magnitudes, 0.001 allowed"
+    )
+    once = replace(record(8), validation={"checked_bytes": 16, "wrong_bytes": 0})
+    assert notes([once])[-1] == "# checked: every byte of every size, before timing: 0 wrong"
+    assert "before timing, after it too in 3 of 4 records" in notes([*told, once])[-1]
+    assert not [line for line in notes([record(None)]) if "checked" in line]
+
+
+def test_why_a_window_has_no_p99() -> None:
+    """There stood a dash, without a reason."""
+    told = record(8, window=64)
+    told = replace(told, metrics={"time": told.metrics["time"], "bandwidth": told.metrics["busbw"]})
+    assert "# 8 B: no p99: a sample is a window of 64 messages, whose tail is not that of one" in notes([told])
+    assert not [line for line in notes([record(8)]) if "no p99" in line]
+
+
 def test_columns_stay_in_line_whatever_stands_in_a_cell() -> None:
     head = columns(record(8), MB_PER_S)
     rows = [row(r, MB_PER_S) for r in (record(8), record(1 << 20, without("n=551 (as 302) < 368")))]

@@ -108,6 +108,21 @@ def test_the_environment_is_kept(faults: tuple[jobs.Done, Path]) -> None:
     assert [job["status"] for job in data["jobs"]].count("failed") == 3
 
 
+def test_the_devices_of_a_plan_are_measured_or_skipped_with_the_reason(tmp_path: Path) -> None:
+    """Numbers of the host's memory came out."""
+    section = "[latency]\nsizes = '8'\ndevices = ['cpu', 'cuda', 'cuda-staged']"
+    done = run(tmp_path, f"budget_s = 0.05\n{section}\n[plant_unsupported]")
+    assert done.code == 0, done.err  # what is left out has its reason, and there are numbers beside it
+    found = records(tmp_path / "run")
+    assert sorted((r["benchmark"], r["device"], r["status"]) for r in found) == [
+        ("latency", "cpu", "ok"),
+        ("latency", "cuda", "skipped"),
+        ("latency", "cuda-staged", "skipped"),
+        ("plant_unsupported", "cpu", "unsupported"),
+    ]
+    assert all("no CUDA device: " in r["reason"] for r in found if r["status"] == "skipped")
+
+
 def test_every_rank_raising_tells_one_traceback(tmp_path: Path) -> None:
     done = run(tmp_path, "[plant_raise_all]\nranks = [4]")
     assert done.code == 4

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from collectives.backends.bench import refused
 from collectives.backends.table import OPERATIONS
+from fabrics.model import Fabric
+from microbench.case import Case
 from microbench.dtypes import DTYPES
 from tests import jobs
 from tests.collectives.backends.plants import DELAY_S
@@ -120,6 +125,16 @@ def test_ranks_do_not_spin_for_a_start_where_the_backends_threads_need_their_cor
     told: dict[str, dict[str, Any]],
 ) -> None:
     assert told["auto"]["method"]["sync"] == "barrier"
+    assert "threads on the ranks' cores" in told["auto"]["method"]["sync_reason"]
+    assert "sync_reason" not in told["round-time"]["method"]
+
+
+def test_how_ranks_start_is_no_other_way_of_a_backend() -> None:
+    """A plan's ``sync`` made every case of a backend unsupported."""
+    job: Any = SimpleNamespace(fabric=Fabric("x", "tcp", ()))
+    case = Case("allreduce", "x", backend="gloo", mode="dissemination sync", nbytes=8)
+    assert refused(job, case) == ""
+    assert "not in-place" in refused(job, replace(case, mode="in-place dissemination sync"))
 
 
 def test_wrong_data_publishes_no_time(told: dict[str, dict[str, Any]]) -> None:
