@@ -118,7 +118,12 @@ def _jitter(crop: Images, drawn: Draws, piece: slice, found: Planes) -> None:
     found *= (b * c * s)[:, None, None, None]
     found += gray[:, None]
     np.clip(found, 0, 255, out=found)
+    normalise(found)
+
+
+def normalise(planes: Planes) -> None:
+    """Bring ``planes`` of shape (n, 3, h, w) in place from 0 ... 255 to ImageNet's usual mean 0 and deviation 1."""
     scale = np.array([1 / (255 * std) for std in STD], np.float32)
     shift = np.array([mean / std for mean, std in zip(MEAN, STD, strict=True)], np.float32)
-    found *= scale[:, None, None]
-    found -= shift[:, None, None]
+    planes *= scale[:, None, None]
+    planes -= shift[:, None, None]
