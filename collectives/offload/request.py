@@ -165,6 +165,11 @@ class Request:
         """Whether ``out`` has the result."""
         return self.line.request is not self
 
+    @property
+    def answers(self) -> list[int]:
+        """Pipes that become readable when it is done, and when a DPU has ended; none but through a window."""
+        return [] if self.ended else self.line.channel.answers
+
     def test(self) -> bool:
         """Look once; where the DPU is done, the result is fetched."""
         if not self.ended and all(self.offload._ended(self.line)):

@@ -103,19 +103,20 @@ def spin(why: str, trials: tuple[Trial, ...] = ()) -> Waiting:
 def choose(job: Job, wanted: str = "auto") -> Waiting:
     """How the ranks of this job shall wait; the same on all. Collective.
 
-    Raises UserError where ``wanted`` is neither ``auto`` nor ``spin``.
+    ``poll`` is tried where a rank has no core to spare, emulated or not. Raises UserError for what is none of these.
     """
-    if wanted not in ("auto", "spin"):
-        raise UserError(f"waiting {wanted!r}: auto or spin")
+    if wanted not in ("auto", "poll", "spin"):
+        raise UserError(f"waiting {wanted!r}: poll, auto or spin")
     if wanted == "spin":
         return spin("asked for")
-    if not job.fabric.emulated:
+    if wanted == "auto" and not job.fabric.emulated:
         return spin("the fabric is real: a DPU's cores are its own")
     found = epoll_descriptors()
     polled = np.array([(fd, _POLLIN, 0) for fd in found], _POLLFD)
     trials = tuple(job.comm.allgather(_try(job, Waiting("poll", "trial", polled))))
     if all(trial.passed for trial in trials):
-        return Waiting("poll", "DPUs are emulated, and every rank was woken by a message", polled, trials)
+        why = "DPUs are emulated" if job.fabric.emulated else "ranks have no core to spare"
+        return Waiting("poll", f"{why}, and every rank was woken by a message", polled, trials)
     failed = [rank for rank, trial in enumerate(trials) if not trial.passed]
     return spin(f"messages do not wake ranks {', '.join(map(str, failed))} from poll", trials)
 

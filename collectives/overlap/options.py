@@ -22,7 +22,7 @@ REGISTERS, MEMORY = COMPUTE = ("registers", "memory")
 SPLIT, NODE, ACCEL = PLACEMENTS = ("split", "node", "accel")
 AUTO = "auto"
 WAITING = (AUTO, "spin")
-USUAL_HOST = ("host", "probes16")
+USUAL_HOST = ("host", "probes16", "probes64")
 USUAL_OFFLOAD = (*USUAL_HOST, "staged", "window")
 
 _LARGEST_FRACTION, _LARGEST_SKEW, _MOST_OUTSTANDING, _MOST_WORKERS = 100.0, 100.0, 4, 64

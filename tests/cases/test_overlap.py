@@ -102,7 +102,7 @@ def test_late_arrival_is_a_case_of_its_own_beside_the_balanced_one(late: list[di
     """Applications gain by imbalance where a benchmark of balanced ranks shows parity: each operation in both ways."""
     for balanced, skewed in zip(late[::2], late[1::2], strict=True):
         for told in (balanced, skewed):
-            check_complete(told, "host", "probes16")
+            check_complete(told, "host", "probes16", "probes64")
         assert balanced["method"]["longest_lag_s"] == 0
         assert skewed["method"]["longest_lag_s"] == pytest.approx(8 * skewed["method"]["compute_of_s"])
     assert Options.of({"skew": 8}, offload=False).label == "skew 8"

@@ -1,227 +1,178 @@
-"""``make offload``: what DPUs hide of a collective and save its host, where they lose, and what an idle one costs.
+"""``make offload``: how much of a collective hides behind a host's compute when DPUs do it, what that gains over the
+best that hosts do themselves, and where it loses?
 
-About a quarter of an hour, as root: all of it is on a lab of its own, whose DPUs are EMULATED.
+About ten minutes, as root: every part is a run on a lab of its own. Several cores would let the DPUs keep up better;
+two are enough.
 """
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from typing import Any
 
-from fabrics.lab import cluster
-from fabrics.lab.config import parse_fabric
-from microbench.record import Record
-from microbench.stats import quantile
+from fabrics.lab.config import LabFabric
+from microbench.sizes import parse_sizes
 from reports.load import load
-from reports.summary import by_launch
-from reports.units import size
+from reports.render import render
 from tests import labs
-from tests.figures import target
+from tests.figures import offload_rows, target
+from tests.figures.offload_rows import Case, at_least, at_most, find
 from tests.figures.runs import run
-from tests.figures.table import Row, figure
+from tests.figures.table import Row, shown
 from tests.figures.target import Found, Parts
 
-PARTS = ("split", "node", "fast")
-SPLIT, NODE, FAST = "eth1g", "eth200m", "eth10g"
-FABRICS = tuple(map(parse_fabric, (f"{SPLIT}:1gbit", f"{NODE}:200mbit", f"{FAST}:10gbit")))
-LAUNCHES = 6
-QUANTITIES = ("overlap", "dilation", "net_gain")
-IDLE = 0.02
-_HEAD = """
-launches = {launches}
-budget_s = 2.5
+PARTS = ("split", "contrast", "node", "losses", "thread")
+LAUNCHES = 6  # so that every value has an interval over launches
+SLOW, USUAL, FAST = LabFabric("eth200m", 200e6), LabFabric("eth1g", 1e9), LabFabric("eth10g", 10e9)
+ALLREDUCE = "offload_allreduce"
+# Whatever a host can do itself: a gain is over the best of these.
+_EVERY = ["host", "probes4", "probes16", "probes64", "gloo", "staged", "window"]
+_SPLIT = f"""
+budget_s = 1
 min_iterations = 8
 max_iterations = 12
-"""
-_SPLIT = """
-[[offload_allreduce]]
-sizes = "4K,4M"
-compare = ["host", "probes16", "staged", "window"]
-[[offload_allreduce]]
+[[{ALLREDUCE}]]
 sizes = "4M"
-fractions = [2]
-compare = ["host", "probes16", "staged", "window"]
-[[offload_allreduce]]
-sizes = "32M"
-chunk = "1M"
-compare = ["host", "rma"]
+fractions = [1, 2]
+budget_s = 2
+compare = {_EVERY}
+[[{ALLREDUCE}]]
+sizes = "4K"
+max_iterations = 200
+compare = {_EVERY}
 [offload_alltoall]
 sizes = "4M"
-compare = ["host", "probes16", "window"]
+compare = {_EVERY}
 [offload_broadcast]
 sizes = "4M"
-compare = ["host", "probes16", "window"]
+compare = {_EVERY}
 [offload_allgather]
 sizes = "4M"
-compare = ["host", "probes16", "window"]
+compare = {_EVERY}
 """
-_NODE = """
-[offload_allreduce]
+_CONTRAST = f"""
+budget_s = 2
+min_iterations = 4
+max_iterations = 4
+[{ALLREDUCE}]
+sizes = "32M"
+compare = ["host", "rma"]
+chunk = "1M"
+"""
+_NODE = f"""
+budget_s = 2
+min_iterations = 6
+max_iterations = 6
+[{ALLREDUCE}]
 sizes = "4M"
 placement = "node"
-compare = ["host", "staged", "window"]
+compare = ["host", "probes16", "probes64", "staged", "window"]
 """
-_FAST = """
-[offload_allreduce]
+_LOSSES = f"""
+budget_s = 2
+min_iterations = 8
+max_iterations = 8
+[{ALLREDUCE}]
 sizes = "32M"
-compare = ["host", "probes16", "staged"]
+compare = ["host", "probes16", "probes64", "staged"]
+"""
+# In a run of its own, as MPI then starts for threads, which no other mode needs.
+_THREAD = f"""
+budget_s = 1
+min_iterations = 8
+max_iterations = 8
+[{ALLREDUCE}]
+sizes = "4M"
+compare = ["host", "probes16", "thread", "window"]
 """
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Records of a run, and every metric's values by launch."""
-
-    records: Sequence[Record]
-    values: Mapping[tuple[str, str], tuple[float, ...]]
-
-    def of(self, case: str, metric: str) -> tuple[float, ...]:
-        """The values of a case, one a launch; the case by what its id has and, for the usual workload, has not."""
-        words = case.split()
-        found = [
-            values for (id_, name), values in self.values.items()
-            if name == metric and all(word in id_.split("/") for word in words if word != "2x")
-            and ("compute 2x" in id_) == ("2x" in words)
-        ]  # fmt: skip
-        if len(found) != 1:
-            raise RuntimeError(f"{case}, {metric}: {len(found)} cases have it: see the run's report")
-        return found[0]
-
-    def share(self, case: str, mode: str) -> tuple[float, ...]:
-        """Exposed time by the mode's own pure time, one a launch."""
-        both = zip(self.of(case, f"{mode}.exposed"), self.of(case, f"{mode}.pure"), strict=True)
-        return tuple(exposed / pure for exposed, pure in both)
-
-    def why(self, case: str, mode: str) -> str:
-        """What holds a figure back: how the mode's time is made up, against the host's own."""
-        parts = [f"{name} {1e3 * median(self.of(case, f'{mode}.{name}')):.2f} ms" for name in ("pure", "post", "wait")]
-        host = 1e3 * median(self.of(case, "host.pure"))
-        return f"{', '.join(parts)}, dilation {median(self.of(case, f'{mode}.dilation')):.3f}; host pure {host:.2f} ms"
+def _measured(folder: Path, plan: str, fabric: LabFabric, launches: int) -> list[Case]:
+    """The cases of a plan on a lab of two hosts and two DPUs that lasts as long."""
+    with labs.made("run", fabrics=(fabric,)) as lab:
+        run(folder, f"launches = {launches}\n{plan}", lab.config.name, fabric.name)
+    return offload_rows.cases(load(folder).records)
 
 
-def _measure(lab: cluster.Lab, folder: Path, plan: str, fabric: str, launches: int) -> Measured:
-    records = load(run(folder, _HEAD.format(launches=launches) + plan, lab.config.name, fabric)).records
-    wrong = [record for record in records if record.status != "ok"]
-    if wrong:
-        raise RuntimeError(f"{wrong[0].id}: {wrong[0].status}: {wrong[0].reason}")
-    return Measured(records, {key: found.values for key, found in by_launch(records).items()})
+def _bytes(text: str) -> int:
+    (found,) = parse_sizes(text)
+    return found
 
 
-def rows_of(measured: Measured) -> list[Row]:
-    """Each case's modes: medians over launches, and the launches' range of the net gain."""
-    cases = {(record.id, record.workload, record.nbytes, record.benchmark) for record in measured.records}
-    rows: list[Row] = []
-    for id_, workload, nbytes, benchmark in sorted(cases, key=lambda case: case[0]):
-        names = [name for case, name in measured.values if case == id_ and name.endswith(".overlap")]
-        for mode in (name.partition(".")[0] for name in names):
-            values = {q: measured.values.get((id_, f"{mode}.{q}")) for q in (*QUANTITIES, "pure", "exposed")}
-            gain = values["net_gain"] or ()
-            rows.append({
-                "operation": benchmark.partition("_")[2], "size": size(nbytes), "workload": workload, "mode": mode,
-                **{q: median(found) if found else None for q, found in values.items()},
-                "least gain": min(gain, default=None), "most gain": max(gain, default=None), "n": len(gain),
-            })  # fmt: skip
-    return rows
-
-
-def split(lab: cluster.Lab, folder: Path, launches: int) -> Found:
-    """One host on a core of its own, 1 Gbit/s."""
-    m = _measure(lab, folder / "split", _SPLIT, SPLIT, launches)
-    at = "offload_allreduce 4194304B"
-    figures = [
-        _least(m, at, "window.overlap", 0.90, "4 MiB allreduce, window: overlap"),
-        _most(m, at, "window.dilation", 0.07, "4 MiB allreduce, window: dilation"),
-        *_exposed(m, at, "window"),
-        _least(m, at, "window.net_gain", 0.20, "4 MiB allreduce, window: net gain"),
-        _least(m, f"{at} 2x", "window.net_gain", 0.10, "4 MiB allreduce, twice the compute, window: net gain"),
-        _least(m, at, "staged.overlap", 0.75, "4 MiB allreduce, staged: overlap"),
-        _least(m, at, "staged.net_gain", 0.10, "4 MiB allreduce, staged: net gain"),
-        _most(m, "offload_allreduce 33554432B", "host.overlap", 0.25, "32 MiB allreduce, host without probes: overlap"),
-        _most(m, "offload_allreduce 33554432B", "rma.overlap", 0.25, "32 MiB allreduce, RMA over TCP: overlap"),
-        _loss(m, "offload_allreduce 4096B", "window", "4 KiB allreduce, window"),
-        _gains(m, "offload_alltoall 4194304B", "window", "4 MiB all-to-all, window"),
-        _idle(m),
-    ]
-    return rows_of(m), figures
-
-
-def node(lab: cluster.Lab, folder: Path, launches: int) -> Found:
-    """Both hosts compute, each with its DPU on its core, 200 Mbit/s."""
-    m = _measure(lab, folder / "node", _NODE, NODE, launches)
-    at = "offload_allreduce 4194304B"
-    return rows_of(m), [
-        _least(m, at, f"{mode}.overlap", 0.75, f"4 MiB allreduce, both hosts computing, {mode}: overlap")
-        for mode in ("window", "staged")
+def split(folder: Path, launches: int) -> Found:
+    """Host 0 alone on a core, over 1 Gbit/s: allreduce with compute of once and twice its time, and other cases."""
+    known = _measured(folder, _SPLIT, USUAL, launches)
+    large = _bytes("4M")
+    once, twice = (find(known, ALLREDUCE, large, workload) for workload in ("", "compute 2x"))
+    return offload_rows.rows(known), [
+        at_least(once, "window", "overlap", 0.90),
+        at_most(once, "window", "dilation", 0.07),
+        *offload_rows.exposed(once, "window", 0.10, 0.25),
+        at_least(once, "window", "net_gain", 0.20),
+        at_least(twice, "window", "net_gain", 0.10),
+        at_least(once, "staged", "overlap", 0.75),
+        at_least(once, "staged", "net_gain", 0.10),
+        *(offload_rows.gain_over(case, mode) for case, mode in ((once, "window"), (twice, "window"), (once, "staged"))),
+        offload_rows.idle(once, 0.02),
+        offload_rows.signed(find(known, "offload_alltoall", large), 1),
+        *(_shown(find(known, f"offload_{operation}", large)) for operation in ("broadcast", "allgather")),
+        offload_rows.signed(find(known, ALLREDUCE, _bytes("4K")), -1),
+        offload_rows.losses(known, _told(folder)),
     ]
 
 
-def fast(lab: cluster.Lab, folder: Path, launches: int) -> Found:
-    """A fabric on which staging costs more than it hides, 10 Gbit/s."""
-    m = _measure(lab, folder / "fast", _FAST, FAST, launches)
-    return rows_of(m), [_loss(m, "offload_allreduce 33554432B", "staged", "32 MiB allreduce on 10 Gbit/s, staged")]
+def _shown(case: Case) -> Row:
+    return offload_rows.gain_shown(case, case.best)
 
 
-def _least(m: Measured, case: str, metric: str, least: float, name: str) -> Row:
-    found, mode = m.of(case, metric), metric.partition(".")[0]
-    ok = median(found) >= least
-    return figure(name, f">= {least:g}", median(found), len(found), ok, "" if ok else m.why(case, mode))
+def _told(folder: Path) -> int:
+    """How many modes the run's own report says lose."""
+    findings: list[dict[str, Any]] = json.loads(render(folder, "json"))["findings"]
+    return sum(int(found["values"].get("loses", 0)) for found in findings if found["chapter"] == 5)
 
 
-def _most(m: Measured, case: str, metric: str, most: float, name: str) -> Row:
-    found, mode = m.of(case, metric), metric.partition(".")[0]
-    ok = median(found) <= most
-    return figure(name, f"<= {most:g}", median(found), len(found), ok, "" if ok else m.why(case, mode))
+def contrast(folder: Path, launches: int) -> Found:
+    """What nobody makes progress: the host without probes, and RMA over TCP, whose target has to take part."""
+    known = _measured(folder, _CONTRAST, USUAL, launches)
+    (case,) = known
+    return offload_rows.rows(known), [at_most(case, mode, "overlap", 0.25) for mode in ("host", "rma")]
 
 
-def _exposed(m: Measured, case: str, mode: str) -> list[Row]:
-    shares, name = m.share(case, mode), f"4 MiB allreduce, {mode}: exposed by pure time"
-    why, n = m.why(case, mode), len(shares)
-    middle, worst = median(shares), max(shares)
-    return [
-        figure(f"{name} (aim)", "<= 0.1", middle, n, middle <= 0.10, "" if middle <= 0.10 else why),
-        figure(f"{name}, worst launch", "<= 0.25", worst, n, worst <= 0.25, "" if worst <= 0.25 else why),
-    ]
+def node(folder: Path, launches: int) -> Found:
+    """Each host on a core with its DPU, both computing, over 200 Mbit/s."""
+    known = _measured(folder, _NODE, SLOW, launches)
+    (case,) = known
+    best = case.best or "window"
+    return offload_rows.rows(known), [at_least(case, best, "overlap", 0.75), offload_rows.gain_shown(case, best)]
 
 
-def _loss(m: Measured, case: str, mode: str, name: str) -> Row:
-    """Where offload must lose: a gain there would mean that something else was measured."""
-    gains = m.of(case, f"{mode}.net_gain")
-    lost = median(gains) < 0
-    return figure(
-        f"{name}: net gain, a loss", "< 0", median(gains), len(gains), lost, "" if lost else m.why(case, mode)
-    )
+def losses(folder: Path, launches: int) -> Found:
+    """10 Gbit/s, which staging cannot keep up with while both DPUs and a host share a core."""
+    known = _measured(folder, _LOSSES, FAST, launches)
+    (case,) = known
+    return offload_rows.rows(known), [offload_rows.signed(case, -1), offload_rows.losses(known, _told(folder))]
 
 
-def _gains(m: Measured, case: str, mode: str, name: str) -> Row:
-    gains = m.of(case, f"{mode}.net_gain")
-    low = quantile(gains).low
-    ok = low is not None and low > 0
-    why = "" if ok else f"{'too few launches' if low is None else f'interval from {low:.3f}'}; {m.why(case, mode)}"
-    return figure(f"{name}: net gain, its interval above 0", "> 0", median(gains), len(gains), ok, why)
-
-
-def _idle(m: Measured) -> Row:
-    """The dearest idle DPU rank of the median record."""
-    shares = [max(record.method["idle_dpu_cpu_share"]) for record in m.records]
-    middle = median(shares)
-    return figure("an idle emulated DPU rank's share of a core", f"<= {IDLE:g}", middle, len(shares), middle <= IDLE)
+def thread(folder: Path, launches: int) -> Found:
+    """A thread that makes MPI progress shares the core of the compute."""
+    known = _measured(folder, _THREAD, USUAL, launches)
+    (case,) = known
+    found = [shown(f"{case.name}: thread {name}", case.summary.value(f"thread.{name}"), case.summary.launches)
+             for name in ("overlap", "dilation")]  # fmt: skip
+    return offload_rows.rows(known), found
 
 
 def parts(folder: Path, quick: bool) -> Parts:
     """What can be measured, by name; ``quick`` does one launch of each, to see that it runs."""
     launches = 1 if quick else LAUNCHES
-
-    def on_lab(name: str) -> Found:
-        with labs.made("off", fabrics=FABRICS) as lab:
-            return {"split": split, "node": node, "fast": fast}[name](lab, folder, launches)
-
     return {
-        "split": lambda: on_lab("split"),
-        "node": lambda: on_lab("node"),
-        "fast": lambda: on_lab("fast"),
+        "split": lambda: split(folder / "split", launches),
+        "contrast": lambda: contrast(folder / "contrast", launches),
+        "node": lambda: node(folder / "node", launches),
+        "losses": lambda: losses(folder / "losses", launches),
+        "thread": lambda: thread(folder / "thread", launches),
     }
 
 

@@ -13,14 +13,21 @@ RESULTS = Path("results")
 Row = dict[str, Any]
 
 
-def figure(name: str, target: str, got: float, n: int, ok: bool, why: str = "") -> Row:
+def figure(name: str, target: str, got: float | None, n: int, ok: bool, why: str = "") -> Row:
     """One row of the figures' table; ``why`` says what holds a figure back that is missed."""
-    return {"figure": name, "target": target, "got": round(float(got), 4), "n": n, "ok": bool(ok), "why": why}
+    return {**shown(name, got, n, why), "target": target, "ok": bool(ok)}
+
+
+def shown(name: str, got: float | None, n: int, why: str = "") -> Row:
+    """A row without a target: measured and printed, not judged."""
+    value = None if got is None else round(float(got), 4)
+    return {"figure": name, "target": "", "got": value, "n": n, "ok": None, "why": why}
 
 
 def show(figures: Sequence[Row]) -> None:
     """Print the table, a missed figure as missed."""
-    rows = [(f["figure"], f["target"], f["got"], f["n"], "met" if f["ok"] else "MISSED", f["why"]) for f in figures]
+    verdicts = {True: "met", False: "MISSED", None: "shown"}
+    rows = [(f["figure"], f["target"], f["got"], f["n"], verdicts[f["ok"]], f["why"]) for f in figures]
     print("\n" + tabulate(rows, headers=("figure", "target", "got", "n", "", "")), flush=True)
 
 

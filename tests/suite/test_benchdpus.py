@@ -37,7 +37,7 @@ def test_options_and_workload_are_those_of_a_plan() -> None:
         "compare": ["host", "staged"], "fraction": 0.5, "skew": 0.5, "outstanding": 1, "compute": "registers",
         "placement": "auto", "workers": 1, "chunk": 65536,
     }  # fmt: skip
-    assert options("overlap", "")["options"]["compare"] == ["host", "probes16"]
+    assert options("overlap", "")["options"]["compare"] == ["host", "probes16", "probes64"]
     assert options("", "") == options("dpu", "--dpus d0") == {}
 
 

@@ -194,7 +194,7 @@ def test_gloo_does_every_operation_on_the_same_operands(on_hosts: list[dict[str,
 
 def test_compute_may_stream_through_more_memory_than_the_caches_hold(on_hosts: list[dict[str, Any]]) -> None:
     told = on_hosts[4]
-    check_complete(told, "host", "probes16")
+    check_complete(told, "host", "probes16", "probes64")
     assert told["method"]["compute"] == "memory" and told["method"]["compute_fraction"] == 0.25
     assert told["method"]["compute_ring_bytes"] >= 1 << 20
 

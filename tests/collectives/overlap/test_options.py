@@ -14,8 +14,8 @@ from fabrics.errors import UserError
 def test_the_usual_has_no_label_and_compares_what_there_is() -> None:
     offload, overlap = usual("offload_alltoall"), usual("overlap_alltoall")
     assert (offload.label, overlap.label) == ("", "")
-    assert offload.compare == ("host", "probes16", "staged", "window")
-    assert overlap.compare == ("host", "probes16")
+    assert offload.compare == ("host", "probes16", "probes64", "staged", "window")
+    assert overlap.compare == ("host", "probes16", "probes64")
     assert offload.offloads == ("staged", "window") and overlap.offloads == ()
     assert operation("offload_alltoall") == "alltoall"
 
