@@ -157,7 +157,7 @@ def test_recipes_seen_here_are_plain_words() -> None:
 @pytest.mark.parametrize(
     ("fabric", "backend", "options", "why"),
     [
-        (SHM, "gloo", {}, "gloo has no shared memory"),
+        (SHM, "gloo", {}, "gloo has no shared-memory transport"),
         (SHM, "mvapich", {}, "'mvapich': one of mpich, mpich-ucx, "),
         (SHM, "mpich", {"flavour": "fast"}, "'fast': one of pure, job"),
         (SHM, "openmpi-ofi", {}, "nothing within a host"),
