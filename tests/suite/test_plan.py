@@ -241,7 +241,7 @@ def test_every_combination_of_options_is_a_case_of_its_own() -> None:
                                                      "compute 0.5x, skew 0.5, 4 outstanding, memory"}  # fmt: skip
     last = job.cases[-1]
     assert last.options == {
-        "compare": ["host", "probes16", "staged", "window"], "fraction": 1, "skew": 0.5, "outstanding": 4,
+        "compare": ["host", "probes16", "probes64", "staged", "window"], "fraction": 1, "skew": 0.5, "outstanding": 4,
         "compute": "memory", "placement": "auto", "workers": 1,
     }  # fmt: skip
     assert "/skew 0.5, 4 outstanding, memory/" in last.id
