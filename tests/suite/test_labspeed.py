@@ -51,7 +51,7 @@ def test_a_member_goes_at_its_speed_within_three_percent(lab: cluster.Lab) -> No
     status = next(row for row in json.loads(jobs.fabricbench("lab", "status", "--json").out) if row["name"] == lab.name)
     assert status["speeds"] == {"d0": seen.value}
     assert status["cpu_cores"]["d0"] == pytest.approx(0.25, rel=0.2)
-    assert "d0 25" in jobs.fabricbench("lab", "status").out
+    assert f"(measured speed {100 * seen.value:.3g} %)" in jobs.fabricbench("lab", "status").out
 
 
 def test_a_quota_of_a_quarter_is_measured_as_about_a_quarter(lab: cluster.Lab) -> None:
