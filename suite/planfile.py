@@ -170,7 +170,7 @@ def _section(plan: str, benchmark: str, values: dict[str, Any], registry: Regist
 def allowed(known: Benchmark) -> tuple[str, ...]:
     """The keys of a benchmark's section: what it has."""
     if known.name == "train":
-        return ("models", *_COMMON)
+        return ("models", "ranks", *_COMMON)
     sized = (*(("sizes",) if known.sized else ()), *(("dtypes",) if known.dtypes else ()))
     sized += ("devices",) if known.on_devices else ()
     ways = (way for way in _WAYS if len(getattr(known, way)) > 1)

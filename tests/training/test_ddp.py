@@ -59,7 +59,9 @@ def test_steps_are_measured_on_both_ranks(outcomes: dict[str, dict[str, Any]]) -
     assert step.shape == noop.shape == (2, 8)
     assert ok["metrics"]["step"]["value"] == pytest.approx(float(np.median(step.max(axis=0))) * 1e-9)
     assert ok["metrics"]["images_per_s"]["value"] == pytest.approx(8 / ok["metrics"]["step"]["value"])
-    assert np.array(ok["samples"]["warmup"]).shape == (2, ok["method"]["warmup_steps"])
+    for kind, steps in {"noop": 4, "gloo": 1}.items():
+        assert np.array(ok["samples"][f"first.{kind}"]).shape == (2, ok["method"]["first_steps"][kind]) == (2, steps)
+    assert np.array(ok["samples"]["step_alone"]).shape == (1, 2)
 
 
 def test_method_says_how_it_was_measured(outcomes: dict[str, dict[str, Any]]) -> None:
@@ -72,8 +74,33 @@ def test_method_says_how_it_was_measured(outcomes: dict[str, dict[str, Any]]) ->
 
 
 def test_only_every_other_step_exchanges(outcomes: dict[str, dict[str, Any]]) -> None:
-    first, later, checked, buckets = 1, 3, 1, 2  # the first step has one bucket
-    assert outcomes["ok"]["exchanges"] == first + (later + checked + 8) * buckets
+    first, checked, buckets = 1, 2, 2
+    assert outcomes["ok"]["exchanges"] == (first + checked + 8) * buckets
+
+
+def test_gradients_become_ready_one_after_the_other(outcomes: dict[str, dict[str, Any]]) -> None:
+    """What a prediction needs: when each tensor's gradient, and each bucket, was ready after the start of backward."""
+    method = outcomes["ok"]["method"]
+    ready = method["gradient_ready_s"]
+    (buckets,) = ready["buckets"].values()
+    assert len(ready["parameters"]) == method["tensors"] == len(method["parameter_bytes"])
+    assert 0 < buckets[0] < buckets[1]
+    assert ready["parameters"][0] == max(ready["parameters"])  # backward comes to the first layer last
+    assert max(ready["parameters"]) <= buckets[-1] < outcomes["ok"]["metrics"]["noop.backward"]["value"] * 3
+
+
+def test_plain_names_are_those_of_the_first_exchange(outcomes: dict[str, dict[str, Any]]) -> None:
+    metrics = outcomes["ok"]["metrics"]
+    for name in ("step", "exposed", "exposed_fraction", "images_per_s", "efficiency"):
+        assert metrics[name] == metrics[f"gloo.{name}"]
+    assert metrics["efficiency"]["value"] == pytest.approx(metrics["step_alone"]["value"] / metrics["step"]["value"])
+
+
+def test_parts_of_a_step_are_no_longer_than_the_step(outcomes: dict[str, dict[str, Any]]) -> None:
+    samples = {name: np.array(rows) for name, rows in outcomes["ok"]["samples"].items()}
+    parts = sum(samples[f"gloo.{part}"] for part in ("data", "forward", "backward", "optimizer"))
+    assert (parts == samples["gloo.step"]).all()
+    assert (samples["gloo.compute"] <= samples["gloo.backward"]).all()
 
 
 def test_planted_delay_is_exposed(outcomes: dict[str, dict[str, Any]]) -> None:
@@ -110,7 +137,7 @@ def test_wrong_exchange_publishes_no_time(outcomes: dict[str, dict[str, Any]], n
 
 def test_loss_that_is_no_number_fails_with_its_step(outcomes: dict[str, dict[str, Any]]) -> None:
     assert outcomes["infinite"]["status"] == "failed"
-    assert outcomes["infinite"]["reason"] == "the loss of step 2 is not finite"
+    assert outcomes["infinite"]["reason"] == "the loss of step 6 is not finite"
 
 
 def test_shared_memory_is_refused_before_torch_is_imported(outcomes: dict[str, dict[str, Any]]) -> None:
@@ -137,5 +164,5 @@ def test_what_does_not_fit_is_skipped_with_both_figures(outcomes: dict[str, dict
 def test_no_more_pairs_than_asked_for(outcomes: dict[str, dict[str, Any]]) -> None:
     line = outcomes["as it comes"]
     assert (line["status"], line["method"]["stop_reason"]) == ("ok", "max_iterations")
-    assert line["metrics"]["step"]["n"] == 2
+    assert line["metrics"]["step"]["n"] == 3
     assert line["metrics"]["step"]["low"] is None
