@@ -48,7 +48,7 @@ def _on_host(cast: Cast, case: Case, model: Model) -> Outcome:
     from training import ddp  # noqa: PLC0415 - it imports torch, which takes seconds
 
     outcome = ddp.measure(cast, case, model)
-    return replace(outcome, method={**outcome.method, **method, "workload": cast.setup.workload.label})
+    return replace(outcome, method={**outcome.method, **method, "workload": cast.setup.label})
 
 
 def setup_of(case: Case) -> Setup:

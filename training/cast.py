@@ -123,7 +123,7 @@ def _hosts_job(job: Job, crew: Crew) -> Job:
     """The hosts' own job, as one of them sees it."""
     ranks = crew.layout.hosts
     hosts, cpus = tuple(job.hosts[rank] for rank in ranks), tuple(job.cpus[rank] for rank in ranks if job.cpus)
-    return replace(job, comm=crew.hosts_comm, hosts=hosts, roles=(), cpus=cpus, proofs={})
+    return replace(job, comm=crew.hosts_comm, hosts=hosts, roles=(), cpus=cpus)
 
 
 def _waiting(job: Job) -> Waiting:

@@ -111,6 +111,19 @@ def wrong_library(tensor):
         tensor[3] += 1
 
 
+def slow_loader(delay_s: float) -> Any:
+    """A loader that keeps every step waiting."""
+    from training.data import Loader
+
+    fast = Loader.next
+
+    def slow(self):
+        time.sleep(delay_s)
+        return fast(self)
+
+    return slow
+
+
 def faults(request: dict[str, Any], plants: Plants) -> ExitStack:
     """What the request plants, in force until the stack is closed."""
     stack = ExitStack()
@@ -124,6 +137,8 @@ def faults(request: dict[str, Any], plants: Plants) -> ExitStack:
         stack.enter_context(mock.patch("training.checks.dist", fake))
     if "device_of_rank_1" in request and RANK == 1:
         stack.enter_context(mock.patch.dict(os.environ, GLOO_SOCKET_IFNAME=request["device_of_rank_1"]))
+    if request.get("slow_loader_of_rank") == RANK:
+        stack.enter_context(mock.patch("training.data.Loader.next", slow_loader(request["delay_s"])))
     if "available_bytes" in request:
         stack.enter_context(mock.patch("training.memory.available_bytes", lambda: request["available_bytes"]))
     return stack
