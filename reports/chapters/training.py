@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from reports import cells, tables
+from reports import cells, processors, tables
 from reports.chapters import training_exchanges
 from reports.exchanges import NOOP, by, exchanges, first, gradient_bytes, images, metric_name, replayed
 from reports.marks import marks
@@ -65,7 +65,7 @@ def noted(v: View, s: Summary) -> str:
 def _model(v: View, group: Sequence[Summary]) -> list[str]:
     """Fabrics across where there is one exchange; else all at a glance, and exchanges across for each fabric."""
     s = group[0]
-    heading = tables.prose(f"{s.workload or 'training'}: {setup_text(s)}{_facts(group)}")
+    heading = tables.prose(f"{s.workload or 'training'}: {setup_text(s)}{_facts(v, group)}")
     if all(len(exchanges(each)) == 1 for each in group):
         columns = [(each.fabric, column(v, each, first(each), noted_by=group)) for each in group]
         return ["\n\n".join([heading, *tables.side_by_side(columns)])]
@@ -116,12 +116,13 @@ def _tails(v: View, s: Summary, mode: str) -> dict[str, str]:
     return told
 
 
-def _facts(group: Sequence[Summary]) -> str:
+def _facts(v: View, group: Sequence[Summary]) -> str:
     """What is exchanged, by how many threads a rank computes, and the absolute base of efficiency."""
     s = group[0]
     told = [f"gradients {volume(found)}"] if (found := gradient_bytes(s)) and by(first(s)) else []
-    threads = s.method.get("threads")
-    told += [f"{count(threads, 'thread')} a rank"] if isinstance(threads, int) else []
+    if threads := processors.threads(r for each in group for r in v.launches(each)):
+        told.append(f"{count(threads[0], 'thread')} a rank" if len(threads) == 1 else
+                    f"{' or '.join(map(str, threads))} THREADS a rank")  # fmt: skip
     bases = [f"{each.fabric} {cells.with_unit(each, 'step_alone', MS)}" for each in group if each.value("step_alone")]
     told += [f"one rank alone, the base of efficiency ({_scaling(s)}): {', '.join(bases)} a step"] if bases else []
     return f"; {'; '.join(told)}" if told else ""

@@ -33,19 +33,26 @@ sizes = "1M"
 budget_s = 0.3
 [[allreduce]]
 sizes = "26255360"
-backends = ["mpi", "gloo"]
+budget_s = 0.3
+[[allreduce]]
+fabrics = ["eth2g5", "eth10g"]
+sizes = "26255360"
+backends = ["gloo"]
 budget_s = 0.3
 [[train]]
+min_iterations = 2
 max_iterations = 5
 budget_s = 5
 models = [{ model = "resnet50", batch = 16, image_px = 64, exchanges = ["gloo", "mpi"] }]
 [[train]]
 fabrics = ["eth2g5", "eth10g"]
+min_iterations = 2
 max_iterations = 6
 budget_s = 5
 models = [{ model = "resnet20", batch = 128 }]
 [[train]]
 fabrics = ["eth2g5", "eth10g"]
+min_iterations = 2
 max_iterations = 2
 budget_s = 5
 models = [{ model = "vgg16", batch = 8, image_px = 32 }]
@@ -53,6 +60,7 @@ models = [{ model = "vgg16", batch = 8, image_px = 32 }]
 _SPLIT = """
 precision = 0
 [train]
+min_iterations = 2
 max_iterations = 6
 budget_s = 8
 models = [{ model = "resnet50", batch = 16, image_px = 64, exchanges = ["gloo", "mpi", "dpu"], peer = "replayed" }]

@@ -172,9 +172,8 @@ def gain(case: Trained, better: str, worse: str, least: int = 5) -> Row:
         return figure(name, target, None, 0, False, "no launch has both")
     middle = quantile(saved)
     low, high = _ends(saved)
-    told = f"[{low:.4f}, {high:.4f}] {basis(len(saved))}; " + " against ".join(
-        case.told(each, 1e3, "ms") for each in names
-    )
+    inside = f"[{low:.4f}, {high:.4f}] {basis(len(saved))}" if len(saved) > 1 else "one launch, no interval"
+    told = f"{inside}; " + " against ".join(case.told(each, 1e3, "ms") for each in names)
     stands_in = all(str(record.method.get("peer", "")).startswith("replayed") for record in case.records)
     told += "; peer replayed" if stands_in else "; THE PEER COMPUTES: not what was asked"
     return figure(name, target, middle.value, len(saved), low > 0 and stands_in and len(saved) >= least, told)
