@@ -43,6 +43,11 @@ def thread_level(case: Case) -> str:
     return Setup.of(case.options).thread_level
 
 
+def usual_level(case: Case) -> str:
+    """The thread level that a user's own job starts at where it does not say: what training takes, else single."""
+    return thread_level(case) if is_training(case) else "single"
+
+
 def at_most_s(case: Case, bytes_per_s: float) -> float:
     """About how long a case of training takes at most on a fabric of that rate."""
     setup = Setup.of(case.options)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from collectives.backends import table
 from microbench.case import Case, Outcome, Unsupported
 from microbench.job import Job
-from microbench.registry import Benchmark
+from microbench.registry import TRAIN, Benchmark
 from training.cast import Cast
 from training.models import MODELS, Model
 from training.offloaded import served
@@ -81,6 +81,11 @@ def threadless(job: Job, setup: Setup) -> str:
 
 BENCHMARKS: tuple[Benchmark, ...] = (
     Benchmark(
-        "train", "data-parallel training steps: time, and exposed communication", run, sized=False, precision=0.05
+        "train",
+        "data-parallel training steps: time, and exposed communication",
+        run,
+        sized=False,
+        precision=0.05,
+        kind=TRAIN,
     ),
 )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -57,24 +58,45 @@ def first_steps(
     first, trainee = First({NOOP: []}), replica
     if replica is not None:
         clock = Clock(Nobody() if cast.setup.replayed else meeting, replica, ways, caps)
-        for place, cap in enumerate(dict.fromkeys([caps[NOOP], *caps.values()])):
-            _rebuilt_and_watched(clock, replica, cap, READY_STEPS if place == 0 else 1, first)
+        for cap in dict.fromkeys(caps.values()):
+            first.steps[NOOP].append(clock.step(NOOP, cap))  # after which DDP rebuilds the buckets
+            _watch(clock, replica, cap, 1, first)
         first.taken = clock.steps
     if not cast.setup.replayed:
         assert trainee is not None  # noqa: S101 - every host trains
         return trainee, first
-    meeting.rest()
     shapes = [tuple(p.shape) for p in replica.network.parameters()] if replica is not None else []
-    tables, shapes = here.decide((first.timetables(), shapes))
+    tables, shapes = _told(here, meeting, (first.timetables(), shapes))
     return trainee or StandIn(tables, shapes, cast.setup.dtype), first
 
 
-def _rebuilt_and_watched(clock: Clock, replica: Replica, cap: int, watched: int, first: First) -> None:
-    """One step that makes DDP rebuild the buckets of a cap, then such that are watched."""
-    first.steps[NOOP].append(clock.step(NOOP, cap))
+def watched_steps(here: Job, meeting: Meeting, clock: Clock, first: First) -> None:
+    """Steps without an exchange once all has been allocated: when gradients are ready, which stand-ins learn anew.
+
+    Collective over the hosts, which begin together, or the first alone where the others stand in.
+    """
+    trainee, replayed = clock.trainee, here.sum(isinstance(clock.trainee, StandIn)) > 0
+    if isinstance(trainee, Replica):
+        own = replace(clock, meeting=Nobody()) if replayed else clock
+        for cap in dict.fromkeys([clock.caps[NOOP], *clock.caps.values()]):
+            _watch(own, trainee, cap, READY_STEPS if cap == clock.caps[NOOP] else 1, first)
+        clock.steps = own.steps
+    if replayed:
+        tables = _told(here, meeting, first.timetables())
+        if isinstance(trainee, StandIn):
+            trainee.follow(tables)
+
+
+def _told(here: Job, meeting: Meeting, what: Any) -> Any:
+    """What the first host says, for which the others sleep."""
+    meeting.rest()
+    return here.decide(what)
+
+
+def _watch(clock: Clock, replica: Replica, cap: int, steps: int, first: First) -> None:
     since, ready, parameters = list[Sequence[int]](), list[Sequence[int]](), list[Sequence[int]]()
     with replica.watching_parameters() as seen:
-        for _ in range(watched):
+        for _ in range(steps):
             step = clock.step(NOOP, cap)
             since.append(replica.ready_ns(step, cap))
             ready.append([ns - step["forward"] for ns in since[-1]])
@@ -83,8 +105,8 @@ def _rebuilt_and_watched(clock: Clock, replica: Replica, cap: int, watched: int,
             first.steps[NOOP].append(step)
     first.buckets[cap] = list(replica.wings[cap].hook.sizes)
     first.since_step_s[cap], first.ready_s[cap] = _medians(since), _medians(ready)
-    if not first.parameters_s:
-        first.parameters_s, first.watched = _medians(parameters), watched
+    if steps >= first.watched:
+        first.parameters_s, first.watched = _medians(parameters), steps
 
 
 def _medians(rows: Sequence[Sequence[int]]) -> list[float]:

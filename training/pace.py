@@ -8,7 +8,7 @@ from training.models.table import FLOAT32_BYTES
 from training.paired import MIN_ROUNDS
 from training.setup import BFLOAT16, STRONG, Setup
 
-READY_STEPS = 3
+READY_STEPS = 2  # that are watched beside the rounds; of each other size of buckets one
 FIRST_STEPS = 1  # by each exchange, which the check before the rounds takes once more
 _ROUNDS_PER_ALONE = 5
 _MACS_PER_S = 10e9  # of one core, in float32; seen: 18e9
@@ -55,6 +55,6 @@ def at_most_s(setup: Setup, ranks: int, budget_s: float, max_rounds: int, bytes_
     least = min(MIN_ROUNDS, max_rounds)
     rounds_s = max(budget_s, least * (noop + exchanged))
     rounds = min(max_rounds, max(least, int(budget_s / (noop + exchanged))))
-    first_s = (2 * fusions + READY_STEPS - 1) * noop + FIRST_STEPS * exchanged
+    first_s = (3 * fusions + READY_STEPS - 1) * noop + FIRST_STEPS * exchanged
     checks_s = noop + 2 * exchanged + exchange
     return rounds_s + first_s + checks_s + alone_steps(rounds) * compute_s(setup, total) + _CONNECT_S

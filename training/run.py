@@ -16,7 +16,7 @@ from training.cast import Cast, Meeting
 from training.clock import Clock, Diverged
 from training.data import Loader
 from training.exchange.modes import NOOP
-from training.first import First
+from training.first import First, watched_steps
 from training.methods import method
 from training.pace import FIRST_STEPS, alone_steps
 from training.replica import Gradients, Replica
@@ -59,6 +59,7 @@ class Run:
                 self.first.steps[mode] = [self.clock.step(mode) for _ in range(FIRST_STEPS)]
             if fault := self.gradient_fault():
                 return Outcome("invalid", fault)
+            watched_steps(self.here, self.meeting, self.clock, self.first)
             plan = self.plan()
             alone = self.steps_alone(plan)
             timed = self.rounds(plan)

@@ -37,6 +37,10 @@ class StandIn:
         }
         (self._share,) = torch.tensor([SHARE], dtype=getattr(torch, dtype)).float().tolist()
 
+    def follow(self, timetables: Mapping[int, Timetable]) -> None:
+        """Hand over at other times from now on."""
+        self._timetables = timetables
+
     def load(self) -> None:
         """There are no images here."""
 

@@ -168,7 +168,7 @@ def test_wrong_exchange_publishes_no_time(outcomes: dict[str, dict[str, Any]], n
 
 def test_loss_that_is_no_number_fails_with_its_step(outcomes: dict[str, dict[str, Any]]) -> None:
     assert outcomes["infinite"]["status"] == "failed"
-    assert outcomes["infinite"]["reason"] == "the loss of step 6 is not finite"
+    assert outcomes["infinite"]["reason"] == "the loss of step 4 is not finite"
 
 
 def test_shared_memory_is_refused_before_torch_is_imported(outcomes: dict[str, dict[str, Any]]) -> None:
