@@ -12,7 +12,7 @@ from microbench.record import Better
 from reports.comparison.alike import differences
 from reports.comparison.sides import Launch, Series, Side, SideCase, of_run
 from reports.load import load, mapping, mappings
-from reports.view import number, view
+from reports.view import View, number, view
 
 SCHEMA = 1
 KIND = "fabricbench baseline"
@@ -39,7 +39,12 @@ def read_side(path: Path, samples: bool = True) -> Side:
         raise NotABaseline(f"{path}: there is no such run or baseline")
     if path.is_file():
         return read(path)
-    return of_run(view(load(path)), str(path), path if samples else None)
+    return side_of(view(load(path)), path, samples)
+
+
+def side_of(v: View, path: Path, samples: bool = False) -> Side:
+    """The run in the folder ``path``, which ``v`` is a view of, as a side."""
+    return of_run(v, str(path), path if samples else None)
 
 
 def make(sides: Sequence[Side]) -> Made:

@@ -11,6 +11,7 @@ import numpy as np
 
 from microbench.record import Better, Metric, Record
 from microbench.stats import block_medians
+from reports.chapters.missing import unrecorded
 from reports.samples import series
 from reports.summary import WRONG, Summary
 from reports.view import View
@@ -97,7 +98,9 @@ def of_run(v: View, name: str, directory: Path | None = None) -> Side:
     wrong = {s.id: f"{s.status}: {s.reason}" if s.status != "ok" else "its bytes left the fabric (disproved)"
              for s in v.summaries if not s.published}  # fmt: skip
     partly = {s.id: why for s in v.published if (why := _lost(v, s))}
-    return Side(name, (about(v),), cases, wrong | partly, v.data.notices)
+    known = {s.id for s in v.summaries}
+    never = {p.case: "planned, but there is no record of it" for p in unrecorded(v) if p.case not in known}
+    return Side(name, (about(v),), cases, wrong | partly | never, v.data.notices)
 
 
 def _lost(v: View, s: Summary) -> str:
