@@ -21,8 +21,9 @@ from fabrics.lab.config import LabConfig
 from fabrics.model import Fabric
 from microbench import mpi, registry
 from microbench.buffers import PAGE_POLICIES
+from reports.limits.model import first_code
 from reports.render import render
-from suite import arguments, budget, launch, leftovers, neighbours, sites
+from suite import again, arguments, budget, gate, launch, leftovers, neighbours, sites
 from suite.outline import outline
 from suite.placement import HERE, Target
 from suite.plan import Plan, make_plan, why_nothing
@@ -76,6 +77,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     _add_hosts(parser)
     parser.add_argument("--lab", metavar="NAME", help=f"a lab that is up (default {LabConfig.name}, if it is)")
+    gate.add(parser)
     arguments.add_units(parser)
     parser.add_argument("--module", action="append", default=[], help=argparse.SUPPRESS)
     parser.set_defaults(run=run)
@@ -109,6 +111,7 @@ def run(args: argparse.Namespace) -> int:
             "run launches its own ranks: start it without mpiexec; fabricbench bench is for a job of your own"
         )
     _check_resume(args)
+    by = gate.chosen(args)
     modules = (*registry.MODULES, *args.module)
     table = registry.load(modules)
     file = read_plan(args.plan, table) if args.plan else read_tier(args.tier or "default", table)
@@ -132,10 +135,10 @@ def run(args: argparse.Namespace) -> int:
         with RunFolder(folder_path, args.resume) as folder:
             job = Run(folder, plan, fabrics, launcher, library, modules, lab, args.pages, args.seed, others)
             job.access = access
-            if args.resume and not job.go_on(args.retry):
-                return _nothing_missing(job, folder, args.units)
+            if args.resume and not job.go_on(args.retry) and not (by and again.left(job, by)):
+                return _nothing_missing(job, folder, args.units, by)
             _tell(budget.check_space(job.todo.jobs, folder.directory), *budget.told(plan))
-            code = _execute(job, folder, args.units)
+            code = _execute(job, folder, args.units, by)
     _tell(f"the run is in {folder_path}")
     return code
 
@@ -185,19 +188,19 @@ def _tell(*texts: str) -> None:
         print(f"fabricbench: {text}", file=sys.stderr)
 
 
-def _nothing_missing(job: Run, folder: RunFolder, units: str) -> int:
+def _nothing_missing(job: Run, folder: RunFolder, units: str, by: gate.Gate | None) -> int:
     """The report again."""
-    sys.stdout.write(render(folder.directory, "text", units))
+    sys.stdout.write(_report(folder, units, by))
     _tell(f"nothing is missing of the run in {folder.directory}")
-    return job.code
+    return _code(job, job.code, by)
 
 
-def _execute(job: Run, folder: RunFolder, units: str) -> int:
+def _execute(job: Run, folder: RunFolder, units: str, by: gate.Gate | None) -> int:
     """Measure and report; an interrupted run has a report too, in its folder."""
     try:
-        code = job.execute()
+        code = again.execute(job, by, _tell) if by else job.execute()
     except KeyboardInterrupt:
-        folder.write_report(render(folder.directory, "text", units))
+        folder.write_report(_report(folder, units, by))
         raise KeyboardInterrupt(
             f"interrupted: what was measured is in {folder.directory}, with its report; --resume goes on with it"
         ) from None
@@ -205,10 +208,19 @@ def _execute(job: Run, folder: RunFolder, units: str) -> int:
         raise CannotRun(
             f"the run in {folder.directory} ended: cannot write: {error.strerror}; what was stored is kept"
         ) from None
-    text = render(folder.directory, "text", units)
+    text = _report(folder, units, by)
     folder.write_report(text)
     sys.stdout.write(text)
-    return code
+    return _code(job, code, by)
+
+
+def _report(folder: RunFolder, units: str, by: gate.Gate | None) -> str:
+    return render(folder.directory, "text", units, *(by.both if by else ()))
+
+
+def _code(job: Run, code: int, by: gate.Gate | None) -> int:
+    """The run's own exit code and that of its verdicts together."""
+    return first_code(code, again.judged(job, by).code) if by else code
 
 
 def _new_folder() -> Path:

@@ -44,7 +44,8 @@ def chosen(args: argparse.Namespace) -> Gate | None:
         if args.baseline is not None:
             raise UserError("--baseline is what limits rest on: name them with --limits L")
         return None
-    limits = read_limits(args.limits, [benchmark.name for benchmark in registry.load()])
+    table = registry.load((*registry.MODULES, *getattr(args, "module", ())))
+    limits = read_limits(args.limits, [benchmark.name for benchmark in table])
     needed = any(criterion.reference == BASELINE for criterion in limits.criteria)
     named = args.baseline or (Path(limits.baseline) if limits.baseline and needed else None)
     if args.baseline is not None and not needed:
