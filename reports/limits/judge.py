@@ -112,7 +112,8 @@ def _verdict(known: Known, criterion: Criterion, s: Summary, case: Judged, value
         return replace(case, verdict="inconclusive", reason=why)
     if found == "pass" and (wrong := gone_wrong(known.v, s)):
         return replace(case, verdict="not measured", reason=f"what was measured passes, but {wrong}")
-    return replace(case, verdict=found, reason=reason, again=found == "inconclusive")
+    unsure = found == "fail" and len(case.records) < LAUNCHES_FOR_INTERVAL
+    return replace(case, verdict=found, reason=reason, again=unsure or found == "inconclusive")
 
 
 def _by_interval(low: float, high: float, bar: Bar, warn: float) -> tuple[Verdict, str]:

@@ -95,7 +95,7 @@ class Judged:
 
     ``case`` is its id, empty where no case was found; numbers are in base units; ``basis`` says what the interval rests
     on; ``records`` lists the launches behind it. ``text`` is the whole of it in one line. ``again`` tells that more
-    launches could decide.
+    launches could decide, or undo a failure of so few that one bad moment could have made it.
     """
 
     verdict: Verdict
@@ -152,6 +152,6 @@ class Judgement:
 
     @property
     def doubtful(self) -> tuple[str, ...]:
-        """The cases whose number lies on a bound: more launches of them could tell."""
+        """The cases whose number lies on a bound, or fails by few launches: more of them could tell."""
         found = (j for ruling in self.rulings for j in ruling.cases if j.again)
         return tuple(dict.fromkeys(j.case for j in found))

@@ -76,8 +76,18 @@ def beyond(run: Planted) -> list[int]:
 def test_what_is_sure_is_not_measured_again(tmp_path: Path) -> None:
     run = Planted(tmp_path, lambda case, launch: (1100.0, 10.0))
     assert executed(run) == (0, []) and beyond(run) == []
-    run = Planted(tmp_path, lambda case, launch: (900.0, 10.0))
+    run = Planted(tmp_path / "b", lambda case, launch: (900.0, 10.0), planned(6))
     assert executed(run) == (0, []) and beyond(run) == []
+
+
+def test_one_bad_moment_is_no_failure(tmp_path: Path) -> None:
+    run = Planted(tmp_path, lambda case, launch: (900.0 if launch == 1 else 1100.0, 10.0))
+    executed(run)
+    assert again.judged(run, AT_LEAST).code == 0  # type: ignore[arg-type]
+    assert max(beyond(run)) == 13  # of 7 launches the interval is all there is, of 13 the bad one lies outside
+    run = Planted(tmp_path / "b", lambda case, launch: (900.0, 10.0))
+    executed(run)
+    assert (again.judged(run, AT_LEAST).code, max(beyond(run))) == (1, 7)  # type: ignore[arg-type]
 
 
 def test_a_doubtful_case_alone_gets_six_fresh_launches_and_all_are_judged(tmp_path: Path) -> None:
