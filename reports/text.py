@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from reports.chapters import collectives, matter, offload, point_to_point, proof, system, training, verdicts
 from reports.chapters.missing import Planned, unrecorded
+from reports.limits.told import sentence
 from reports.summary import NOT_OK, basis
 from reports.tables import WIDTH, bullet, prose
 from reports.units import count
@@ -43,6 +44,8 @@ def _short(v: View, made: Sequence[Chapter]) -> str:
     lines = [prose(line) for line in (_emulated(v), _intervals(v)) if line]
     if v.data.unfinished:
         lines.append(bullet(f"(8) NOT WHOLE: {v.data.unfinished}."))
+    if v.judgement is not None:
+        lines.append(bullet(f"(8) {sentence(v.judgement)}"))
     lines.append(_cases(v, made[-1]))
     lines += [bullet(f"({f.chapter}) {f.text}") for f in findings(made) if f.chapter < 8 and f.short]
     return "In short\n\n" + "\n".join(lines)

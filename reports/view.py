@@ -6,13 +6,16 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from microbench.record import Metric, Record
 from reports.load import RunData, mapping
 from reports.summary import Summary, behind_the_numbers, newest, summarise
 from reports.units import MB_PER_S, Unit, count
 from reports.units import rate as rate_text
+
+if TYPE_CHECKING:
+    from reports.limits.model import Judgement
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
@@ -50,11 +53,15 @@ class Chapter:
 
 @dataclass(frozen=True)
 class View:
-    """A run with its summaries, and the unit in which rates in bytes are printed; made once, read by all chapters."""
+    """A run with its summaries, and the unit in which rates in bytes are printed; made once, read by all chapters.
+
+    ``judgement`` is there where limits are given.
+    """
 
     data: RunData
     summaries: tuple[Summary, ...]
     byte_rate: Unit = MB_PER_S
+    judgement: Judgement | None = None
 
     @cached_property
     def records(self) -> tuple[Record, ...]:

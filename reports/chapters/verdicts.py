@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from microbench.record import Record
 from reports import checked, processors, starts, tables
 from reports.chapters.missing import blocks
+from reports.limits.told import blocks as judged_blocks
+from reports.limits.told import sentence
 from reports.load import mapping
 from reports.marks import above_declared, unproved
 from reports.summary import Summary, basis, ranged
@@ -35,8 +37,16 @@ _EXAMPLES = 5
 
 def chapter(v: View) -> Chapter:
     """The chapter on verdicts, warnings and absences."""
-    findings = [Finding(8, NOT_JUDGED, {"verdict": "not judged"}), *warnings(v)]
-    return Chapter(8, TITLE, (*_checked(v), *blocks(v)), tuple(findings))
+    findings = [_judged(v), *warnings(v)]
+    verdicts = judged_blocks(v.judgement)[1:] if v.judgement is not None else []
+    return Chapter(8, TITLE, (*verdicts, *_checked(v), *blocks(v)), tuple(findings))
+
+
+def _judged(v: View) -> Finding:
+    """How many criteria have which verdict, or that there are none."""
+    if v.judgement is None:
+        return Finding(8, NOT_JUDGED, {"verdict": "not judged"})
+    return Finding(8, sentence(v.judgement), {"verdict": "judged", "exit_code": v.judgement.code})
 
 
 def _checked(v: View) -> Iterator[str]:
