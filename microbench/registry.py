@@ -19,6 +19,8 @@ Kind = Literal["", "overlap", "offload", "dpu"]
 MODULES = (
     "microbench.pt2pt",
     "microbench.message_rate",
+    "microbench.loggp",
+    "microbench.reducing",
     "collectives.library",
     "collectives.overlap.bench",
     "training.bench",

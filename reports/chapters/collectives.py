@@ -15,9 +15,11 @@ from reports.units import PERCENT, US, Unit, count, size, time_unit, unit_for
 from reports.variants import comparisons, label, own
 from reports.view import (
     DPU,
+    LOGGP,
     OFFLOAD,
     OVERLAP,
     POINT_TO_POINT,
+    REDUCE_LOCAL,
     TRAINING,
     Chapter,
     Finding,
@@ -68,7 +70,8 @@ def beside_others(v: View) -> dict[str, Standing]:
 def benchmarks(v: View) -> list[str]:
     """The run's collectives, allreduce first."""
     found = dict.fromkeys(s.benchmark for s in v.summaries)
-    mine = [b for b in found if b not in (*POINT_TO_POINT, TRAINING, DPU) and not b.startswith((OFFLOAD, OVERLAP))]
+    elsewhere = (*POINT_TO_POINT, LOGGP, REDUCE_LOCAL, TRAINING, DPU)
+    mine = [b for b in found if b not in elsewhere and not b.startswith((OFFLOAD, OVERLAP))]
     return sorted(mine, key=lambda b: b != "allreduce")
 
 
