@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from microbench.stats import Interval
 from reports.models.least_squares import from_sums, line
 from reports.models.points import LEAST_ERROR, RESAMPLES, Points, interval
+from reports.units import count
 
 Float = NDArray[np.float64]
 MOST_SEGMENTS, FEWEST_POINTS = 4, 4
@@ -75,7 +76,8 @@ class Hockney:
         """``fits``, or ``does not fit`` with the size at which it is off by most."""
         if self.fits:
             return "fits"
-        return f"does not fit: off by {100 * self.worst:.0f} % at {self.worst_bytes:.0f} B"
+        told = f"{count(self.nbytes.size, 'size')} in {count(len(self.segments), 'segment')}"
+        return f"does not fit: off by {100 * self.worst:.0f} % at {self.worst_bytes:.0f} B ({told})"
 
     @property
     def worst_bytes(self) -> float:
@@ -97,7 +99,7 @@ class Hockney:
 def fit(points: Points, resamples: int = RESAMPLES, seed: int = 0) -> Hockney:
     """Fit, with the bootstrap of every parameter. ValueError for fewer than 4 sizes, which fix no line."""
     if len(points) < FEWEST_POINTS:
-        raise ValueError(f"{len(points)} sizes: a line takes {FEWEST_POINTS}")
+        raise ValueError(f"{count(len(points), 'size')}: a line takes {FEWEST_POINTS}")
     times = points.resampled(resamples, seed)
     costs = _costs(points, times)
     number = _number(costs[:1], len(points))
@@ -196,8 +198,8 @@ def _held_out(points: Points, cuts: tuple[int, ...]) -> Float:
     return np.concatenate(found)
 
 
-def around(edge: Interval, count: int = 6, step: int = 4) -> tuple[int, ...]:
+def around(edge: Interval, number: int = 6, step: int = 4) -> tuple[int, ...]:
     """Sizes to measure next for a sharper edge: evenly through where it may lie, in whole ``step`` bytes."""
     low, high = edge.low if edge.low is not None else edge.value / 2, edge.high or edge.value
-    between = np.linspace(low, high, count + 2)[1:-1]
+    between = np.linspace(low, high, number + 2)[1:-1]
     return tuple(sorted({round(x / step) * step for x in between} - {int(low), int(high)}))

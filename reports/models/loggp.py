@@ -73,7 +73,7 @@ class LogGP:
     def verdict(self) -> str:
         """``fits``, or what does not."""
         told = [
-            f"{what} {f.verdict}" for what, f in (("round trips", self.trips), ("bursts", self.bursts)) if not f.fits
+            f"{what}: {f.verdict}" for what, f in (("round trips", self.trips), ("bursts", self.bursts)) if not f.fits
         ]
         return "; ".join(told) or "fits"
 
