@@ -7,7 +7,7 @@ from statistics import median
 
 from microbench.record import Record
 from reports import cells, starts, tables
-from reports.chapters import algorithms
+from reports.chapters import algorithms, costs
 from reports.marks import marks
 from reports.standing import Standing, of_comparisons
 from reports.summary import Summary
@@ -57,7 +57,7 @@ def chapter(v: View) -> Chapter:
     beside = [s for s in shown if s.id not in elsewhere]
     for group in grouped(beside, setup).values():
         blocks += [_timed(v, group)] if any("time" in s.metrics for s in group) else [_any(v, group)]
-    blocks += algorithms.blocks(v, compared)
+    blocks += [*algorithms.blocks(v, compared), *costs.blocks(v)]
     blocks += [drawn] if (drawn := _starts(v, shown)) else []
     return Chapter(4, TITLE, tuple(blocks), (*_findings(beside), *algorithms.findings(v, compared)))
 
