@@ -7,6 +7,7 @@ from itertools import groupby, pairwise
 from math import isinf
 
 from reports import tables
+from reports.chapters import simulated
 from reports.models import measured
 from reports.models.allreduce import REGIONS, Cells, Explained, crossovers, explain, likeness
 from reports.models.cost import ALGORITHMS
@@ -23,15 +24,16 @@ HELP = (
 )
 ALIKE = 0.10  # of the time: the library does what our schedule does, where it takes as long to within this
 FEWEST_ALIKE = 2  # cells: a single one may agree by chance
-HEADS = ("call", "sizes", "ranks", "formula", "held out, %\nmedian, worst", "a us", "1/b MB/s", "sure %")
-ALIGNS = (*["left"] * 4, *["right"] * 4)
+HEADS = ("call: formula", "sizes", "ranks", "held out, %\nmedian, worst", "a us", "1/b MB/s", "sure %")
+ALIGNS = (*["left"] * 3, *["right"] * 4)
 Fits = tuple[str, tuple[Explained, ...]]
 
 
 def blocks(v: View) -> list[str]:
     """Per fabric what its allreduces are explained by; nothing where none was measured."""
     found = [block for name in v.fabrics if (block := _block(v, name))]
-    return [f"Fits: allreduce by algorithm\n\n{tables.prose(HELP)}", *found] if found else []
+    explained = [f"Fits: allreduce by algorithm\n\n{tables.prose(HELP)}", *found] if found else []
+    return [*explained, *simulated.blocks(v)]
 
 
 def _block(v: View, fabric: str) -> str:
@@ -60,7 +62,8 @@ def _rows(name: str, parts: Sequence[Explained]) -> Iterator[list[str]]:
         if part.fits:
             held = f"{PERCENT.text(part.typical)}, {PERCENT.text(part.worst)}"
             a, b = _either(part, 0), _either(part, 1)
-            yield [name, _region(part.low, part.high), ",".join(map(str, part.ranks)), part.algorithm, held,
+            call = name if name == part.algorithm else f"{name}: {part.algorithm}"
+            yield [call, _region(part.low, part.high), ",".join(map(str, part.ranks)), held,
                    US.text(a) if a else "-", Unit("MB/s", 1e-6).text(1 / b) if b else "-",
                    "" if part.second is None else f"{100 * part.confidence:.0f}"]  # fmt: skip
 
