@@ -7,11 +7,11 @@ import itertools
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from fabrics import discover
 from fabrics.errors import CannotRun, UserError
@@ -109,9 +109,22 @@ def run(args: argparse.Namespace) -> int:
             "run launches its own ranks: start it without mpiexec; fabricbench bench is for a job of your own"
         )
     _check_resume(args)
+    table = registry.load((*registry.MODULES, *args.module))
+    return measure(args, read_plan(args.plan, table) if args.plan else read_tier(args.tier or "default", table))
+
+
+def usual(**given: Any) -> argparse.Namespace:
+    """The options of a run that says nothing but these."""
+    parser = argparse.ArgumentParser()
+    add(parser.add_subparsers())
+    args = parser.parse_args(["run"])
+    vars(args).update(given)
+    return args
+
+
+def measure(args: argparse.Namespace, file: PlanFile, tell: Callable[[Path], str] | None = None) -> int:
+    """Measure a plan; what ``tell`` says of the run's folder is printed, or the whole report."""
     modules = (*registry.MODULES, *args.module)
-    table = registry.load(modules)
-    file = read_plan(args.plan, table) if args.plan else read_tier(args.tier or "default", table)
     site = _site(args)
     python = sites.python_of(args.env_dir, elsewhere=site is not None)
     if args.dry_run and site is None:
@@ -135,7 +148,7 @@ def run(args: argparse.Namespace) -> int:
             if args.resume and not job.go_on(args.retry):
                 return _nothing_missing(job, folder, args.units)
             _tell(budget.check_space(job.todo.jobs, folder.directory), *budget.told(plan))
-            code = _execute(job, folder, args.units)
+            code = _execute(job, folder, args.units, tell)
     _tell(f"the run is in {folder_path}")
     return code
 
@@ -192,7 +205,7 @@ def _nothing_missing(job: Run, folder: RunFolder, units: str) -> int:
     return job.code
 
 
-def _execute(job: Run, folder: RunFolder, units: str) -> int:
+def _execute(job: Run, folder: RunFolder, units: str, tell: Callable[[Path], str] | None = None) -> int:
     """Measure and report; an interrupted run has a report too, in its folder."""
     try:
         code = job.execute()
@@ -207,7 +220,7 @@ def _execute(job: Run, folder: RunFolder, units: str) -> int:
         ) from None
     text = render(folder.directory, "text", units)
     folder.write_report(text)
-    sys.stdout.write(text)
+    sys.stdout.write(tell(folder.directory) if tell else text)
     return code
 
 

@@ -48,7 +48,8 @@ def test_reports_need_neither_mpi_nor_torch(tmp_path: Path) -> None:
     loaded = set(packages.split())
     assert not loaded & {"mpi4py", "torch", "suite", "fabrics", "training", "psutil"}
     assert {".".join(name.split(".")[:2]) for name in below.split()} == {
-        "microbench.record", "microbench.stats", "collectives.schedule", "collectives.schedules", "collectives.simulate",
+        "microbench.record", "microbench.stats",
+        "collectives.schedule", "collectives.schedules", "collectives.simulate",
     }  # fmt: skip
 
 
