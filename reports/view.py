@@ -22,6 +22,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 MESSAGE_RATE = "message_rate"
 POINT_TO_POINT = ("latency", "bandwidth", "bibw", MESSAGE_RATE)
+LOGGP, REDUCE_LOCAL = "loggp", "reduce_local"  # what models are fitted to, and no tables of their own
 TRAINING = "train"
 OFFLOAD, OVERLAP = "offload_", "overlap_"  # how the names of benchmarks begin that overlap collectives with compute
 DPU = "dpu"  # the benchmark that characterizes DPUs

@@ -61,7 +61,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--sizes", metavar="S", help=f"bytes per rank (default {_SIZES})")
     parser.add_argument(
         "--dtype", metavar="T",
-        help=f"one of {', '.join(DTYPES)} (default: int8 in latency, bandwidth, bibw, message_rate; float32 in others)",
+        help=f"one of {', '.join(DTYPES)} (default: int8 in latency, bandwidth, bibw, message_rate, loggp;"
+             " float32 in others)",
     )  # fmt: skip
     parser.add_argument(
         "--iterations", type=arguments.count, default=1000, metavar="N", help="at most so many (default 1000)"

@@ -6,13 +6,16 @@ import argparse
 import itertools
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from fabrics import discover
 from fabrics.errors import CannotRun, UserError
+from fabrics.lab import cluster
+from fabrics.lab.check import why_not
 from fabrics.lab.config import LabConfig
 from fabrics.model import Fabric
 from microbench import mpi, registry
@@ -240,3 +243,44 @@ def _new_folder() -> Path:
     base = Path("runs") / datetime.now().strftime("%Y-%m-%d-%H%M%S")
     names = (base if n == 1 else base.with_name(f"{base.name}-{n}") for n in itertools.count(1))
     return next(path for path in names if not path.exists())
+
+
+def _chosen(fabrics: Sequence[Fabric], names: Sequence[str] | None, file: PlanFile) -> list[Fabric]:
+    """The fabrics asked for; CannotRun where one of them is not usable here."""
+    for section in file.sections:
+        try:
+            discover.by_names(fabrics, section.fabrics)
+        except UserError as error:
+            raise UserError(f"plan {file.name}: [{section.benchmark}]: {error}") from None
+    chosen = discover.by_names(fabrics, names) if names else list(fabrics)
+    for fabric in chosen if names else ():
+        if not fabric.usable:
+            raise CannotRun(f"fabric {fabric.name} cannot be measured here: {fabric.unusable}")
+    if not any(fabric.usable for fabric in chosen):
+        raise CannotRun("no fabric can be measured here: see fabricbench fabrics")
+    return chosen
+
+
+def _standing_lab(name: str | None) -> cluster.Lab | None:
+    return cluster.find() if name is None else cluster.load(name)
+
+
+@contextmanager
+def _lab(name: str | None, site: sites.Site | None) -> Iterator[cluster.Lab | None]:
+    """The lab that is up, or one for the time of the run, or none where none can be made or hosts are named."""
+    leftovers.remove_stale()
+    leftovers.remove_scratch()
+    leftovers.remove_topologies()
+    if site is not None:
+        yield None
+        return
+    cluster.remove_orphans()
+    standing = _standing_lab(name)
+    if standing is not None or why_not():
+        yield standing
+        return
+    own = cluster.own_name()
+    try:
+        yield cluster.up(LabConfig(name=own))
+    finally:
+        cluster.down(own)
