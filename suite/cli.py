@@ -20,7 +20,7 @@ EXIT_CODES = (
     "exit codes: 0 all ran, 2 usage, 4 something could not run, timed out, came back wrong or took another way,"
     " 124 the budget of time passed, 130 interrupted (1 and 3 are kept for criteria)"
 )
-_COMMANDS = ("run", "bench", "fabrics", "lab", "report")
+_COMMANDS = ("run", "bench", "fabrics", "lab", "report", "import")
 _TOLD_S = 0.8  # so that rank 0, which tells for all, comes to it, and the launcher forwards it
 _FLOORS = ("fabrics", "microbench", "collectives", "training", "reports", "suite")
 INTERRUPTED = 130

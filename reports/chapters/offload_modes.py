@@ -30,11 +30,15 @@ def block(v: View, s: Summary) -> str:
     compute = f", compute {cells.told(s, 'compute', MS)}" if "compute" in s.metrics else ""
     noted, what = marks(v, s), f" ({s.workload})" if s.workload else ""
     heading = (f"{size(s.nbytes)} on {s.fabric}{what}{f' ({noted})' if noted else ''}{compute}; "
-               f"intervals: {cells.based(launches or [s.launches])}")  # fmt: skip
+               f"intervals: {_basis(s, launches)}")  # fmt: skip
     drawn = tables.side_by_side(columns, at_once=_AT_ONCE)
     if any(len(line) > tables.WIDTH for part in drawn for line in part.splitlines()):
         drawn = tables.side_by_side(columns, at_once=_AT_ONCE - 1)
     return "\n\n".join([tables.prose(heading), *drawn, *_left_out(v, s)])
+
+
+def _basis(s: Summary, launches: list[int]) -> str:
+    return "none" if s.imported and s.launches == 1 else cells.based(launches or [s.launches])
 
 
 def _column(v: View, s: Summary, mode: str, mixed: bool) -> dict[str, str]:
