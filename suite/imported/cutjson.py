@@ -10,6 +10,8 @@ from typing import Any
 from suite.imported.model import Trouble
 
 CUT = "the JSON is cut off here: what came before is kept"
+WRONG = "no JSON from here on: what came before is kept"
+_TRIES = 8
 _CLOSES = {"{": "}", "[": "]"}
 
 
@@ -32,9 +34,10 @@ def documents(text: str) -> tuple[tuple[Document, ...], tuple[Trouble, ...]]:
             return tuple(found), (Trouble(line, "no JSON object or list begins here", _line(text, len(text))),)
         try:
             data, at = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            whole, end = _mended(text[at:], decoder)
-            troubles = (Trouble(_line(text, at + end), CUT),)
+        except (ValueError, RecursionError) as error:
+            fault = error.pos if isinstance(error, json.JSONDecodeError) else at
+            whole = _mended(text[at:fault], decoder)
+            troubles = (Trouble(_line(text, fault), CUT if fault >= len(text.rstrip()) else WRONG),)
             return (*found, *([Document(line, whole)] if whole else [])), troubles
         found.append(Document(line, data))
     return tuple(found), ()
@@ -50,14 +53,14 @@ def _line(text: str, at: int) -> int:
     return text.count("\n", 0, min(at, len(text.rstrip()))) + 1
 
 
-def _mended(text: str, decoder: json.JSONDecoder) -> tuple[Any, int]:
-    """The document up to its last whole member, closed there, and where it was cut or went wrong."""
-    for end, closing in reversed(list(_ends(text))):
+def _mended(text: str, decoder: json.JSONDecoder) -> Any:
+    """The document up to its last whole member, closed there; None where there is none."""
+    for end, closing in reversed(list(_ends(text))[-_TRIES:]):
         try:
-            return decoder.raw_decode(text[:end] + closing)[0], len(text)
+            return decoder.raw_decode(text[:end] + closing)[0]
         except (ValueError, RecursionError):
             continue
-    return None, len(text)
+    return None
 
 
 def _ends(text: str) -> Iterator[tuple[int, str]]:

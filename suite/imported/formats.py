@@ -46,11 +46,11 @@ def read(text: str, name: str = "", operation: str = "") -> tuple[Log, ...]:
     """
     if not text.strip():
         return (Log("", (), (Trouble(1, "the file is empty"),)),)
-    if text.lstrip()[0] in "{[" and (not name or FORMATS[name].read_json):
-        logs = _json(text, name, operation)
-        if any(log.found for log in logs) or not name or not FORMATS[name].read:
-            return logs
-    return _text(text, name, operation)
+    packed = _json(text, name, operation) if text.lstrip()[0] in "{[" else ()
+    if any(log.suite for log in packed):
+        return packed
+    plain = _text(text, name, operation)  # what mpirun --tag-output puts before each line begins like a list
+    return plain if any(log.suite for log in plain) or not packed else packed
 
 
 def _json(text: str, name: str, operation: str) -> tuple[Log, ...]:
@@ -73,7 +73,9 @@ def _text(text: str, name: str, operation: str) -> tuple[Log, ...]:
         if known is None:
             if left := [(line.number, _why(line)) for line in section if _worth_naming(line)]:
                 logs.append(Log("", (), joined(left)))
-        elif known.read is not None:
+        elif known.read is None:
+            logs.append(Log("", (), (Trouble(1, f"not the JSON of {known.name}", len(section)),)))
+        else:
             logs.append(known.read(section, last, operation))
     return tuple(logs)
 

@@ -61,10 +61,10 @@ def read(section: Sequence[Line], last: int) -> Log:
     for line in section:
         text = line.text.strip()
         if (found := _titled(line.text)) is not None:
-            test, ended = found, True
-        elif test is not None and _HEADING.fullmatch(line.text):
-            test, ended = _headed(test, text), False
+            test, ended = found, False
             reader.table(line.number)
+        elif test is not None and _HEADING.fullmatch(line.text):
+            test = _headed(test, text)
         elif test is not None and test.columns and _RULE.fullmatch(text):
             ended, test = True, replace(test, columns=())
             reader.end()
