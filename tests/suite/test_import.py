@@ -68,12 +68,8 @@ def test_json_and_csv_of_what_was_imported_can_be_read(everything: Path) -> None
     rows = list(csv.DictReader(io.StringIO(render(everything, "csv"))))
     assert {row["proof"] for row in rows} == {"imported"}
     latency = next(r for r in rows if r["benchmark"] == "latency" and r["mode"] == "OSU" and r["nbytes"] == "65536")
-    assert (latency["metric"], float(latency["value"]), latency["low"], latency["kind"]) == (
-        "time",
-        13.59e-6,
-        "",
-        "imported",
-    )
+    assert (latency["metric"], latency["low"], latency["kind"]) == ("time", "", "imported")
+    assert float(latency["value"]) == pytest.approx(13.59e-6)
 
 
 def test_what_is_not_understood_is_named_by_line_and_the_rest_is_kept(
