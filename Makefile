@@ -13,7 +13,7 @@ NEEDED := setuptools numpy mpi4py tabulate psutil pytest
 MPI ?= mpich
 MPI_VENV = $(if $(filter mpich,$(MPI)),$(VENV),.venv-$(MPI))
 
-.PHONY: bench test lint unit mpis impi parity metrology proof schedules offload verdicts relock clean
+.PHONY: bench test lint unit mpis impi parity metrology proof schedules offload endtoend verdicts relock clean
 .DELETE_ON_ERROR:
 
 bench: $(VENV)/ready
@@ -52,6 +52,9 @@ schedules: $(VENV)/ready
 
 offload: $(VENV)/ready
 	$(BIN)/python -m tests.figures.offload
+
+endtoend: $(VENV)/ready
+	$(BIN)/python -m tests.figures.endtoend
 
 verdicts: $(VENV)/ready
 	$(BIN)/python -m tests.figures.verdicts

@@ -30,7 +30,8 @@ def rate_name(record: Record) -> str:
 def title(record: Record) -> str:
     """What is measured, and where."""
     where = f"{record.ranks} {'rank' if record.ranks == 1 else 'ranks'} ({record.placement})"
-    level = f"{record.mpi}, thread level {record.thread_level}, {record.dtype or 'no data'}"
+    kind = record.dtype or ("" if record.workload and record.nbytes is None else "no data")
+    level = ", ".join(filter(None, (record.mpi, f"thread level {record.thread_level}", kind)))
     note = " OVERSUBSCRIBED" if record.oversubscribed else ""
     sizes = "" if record.nbytes is None else "; size: bytes of one rank's send buffer"
     how = [record.algorithm, record.mode, record.backend]

@@ -7,11 +7,11 @@ import itertools
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from fabrics import discover
 from fabrics.errors import CannotRun, UserError
@@ -21,8 +21,6 @@ from fabrics.lab.config import LabConfig
 from fabrics.model import Fabric
 from microbench import mpi, registry
 from microbench.buffers import PAGE_POLICIES
-from reports.limits.model import first_code
-from reports.render import render
 from suite import again, arguments, budget, gate, launch, leftovers, neighbours, sites
 from suite.outline import outline
 from suite.placement import HERE, Target
@@ -111,10 +109,23 @@ def run(args: argparse.Namespace) -> int:
             "run launches its own ranks: start it without mpiexec; fabricbench bench is for a job of your own"
         )
     _check_resume(args)
+    table = registry.load((*registry.MODULES, *args.module))
+    return measure(args, read_plan(args.plan, table) if args.plan else read_tier(args.tier or "default", table))
+
+
+def usual(**given: Any) -> argparse.Namespace:
+    """The options of a run that says nothing but these."""
+    parser = argparse.ArgumentParser()
+    add(parser.add_subparsers())
+    args = parser.parse_args(["run"])
+    vars(args).update(given)
+    return args
+
+
+def measure(args: argparse.Namespace, file: PlanFile, tell: Callable[[Path], str] | None = None) -> int:
+    """Measure a plan; what ``tell`` says of the run's folder is printed, or the whole report."""
     by = gate.chosen(args)
     modules = (*registry.MODULES, *args.module)
-    table = registry.load(modules)
-    file = read_plan(args.plan, table) if args.plan else read_tier(args.tier or "default", table)
     site = _site(args)
     python = sites.python_of(args.env_dir, elsewhere=site is not None)
     if args.dry_run and site is None:
@@ -138,7 +149,7 @@ def run(args: argparse.Namespace) -> int:
             if args.resume and not job.go_on(args.retry) and not (by and again.left(job, by)):
                 return _nothing_missing(job, folder, args.units, by)
             _tell(budget.check_space(job.todo.jobs, folder.directory), *budget.told(plan))
-            code = _execute(job, folder, args.units, by)
+            code = _execute(job, folder, args.units, by, tell)
     _tell(f"the run is in {folder_path}")
     return code
 
@@ -190,17 +201,19 @@ def _tell(*texts: str) -> None:
 
 def _nothing_missing(job: Run, folder: RunFolder, units: str, by: gate.Gate | None) -> int:
     """The report again."""
-    sys.stdout.write(_report(folder, units, by))
+    sys.stdout.write(gate.report(folder.directory, units, by))
     _tell(f"nothing is missing of the run in {folder.directory}")
-    return _code(job, job.code, by)
+    return again.code(job, job.code, by)
 
 
-def _execute(job: Run, folder: RunFolder, units: str, by: gate.Gate | None) -> int:
+def _execute(
+    job: Run, folder: RunFolder, units: str, by: gate.Gate | None, tell: Callable[[Path], str] | None = None
+) -> int:
     """Measure and report; an interrupted run has a report too, in its folder."""
     try:
         code = again.execute(job, by, _tell) if by else job.execute()
     except KeyboardInterrupt:
-        folder.write_report(_report(folder, units, by))
+        folder.write_report(gate.report(folder.directory, units, by))
         raise KeyboardInterrupt(
             f"interrupted: what was measured is in {folder.directory}, with its report; --resume goes on with it"
         ) from None
@@ -208,19 +221,10 @@ def _execute(job: Run, folder: RunFolder, units: str, by: gate.Gate | None) -> i
         raise CannotRun(
             f"the run in {folder.directory} ended: cannot write: {error.strerror}; what was stored is kept"
         ) from None
-    text = _report(folder, units, by)
+    text = gate.report(folder.directory, units, by)
     folder.write_report(text)
-    sys.stdout.write(text)
-    return _code(job, code, by)
-
-
-def _report(folder: RunFolder, units: str, by: gate.Gate | None) -> str:
-    return render(folder.directory, "text", units, *(by.both if by else ()))
-
-
-def _code(job: Run, code: int, by: gate.Gate | None) -> int:
-    """The run's own exit code and that of its verdicts together."""
-    return first_code(code, again.judged(job, by).code) if by else code
+    sys.stdout.write(tell(folder.directory) if tell else text)
+    return again.code(job, code, by)
 
 
 def _new_folder() -> Path:

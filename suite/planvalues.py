@@ -13,8 +13,8 @@ from microbench.device import DEVICES
 from microbench.dtypes import dtype
 from microbench.sizes import parse_sizes
 from suite.arguments import LONGEST_S
-from training import workload
 from training.characterize.kernels import NAMES
+from training.setup import Setup
 
 Reader = Callable[[Any], Any]
 _BRIEFEST_S = 0.001
@@ -72,7 +72,7 @@ def _sizes(value: Any) -> tuple[int, ...]:
 def _model(value: Any) -> dict[str, Any]:
     """A model's options, whole and checked, with its own budget if it has one."""
     options = {key: option for key, option in dict(value).items() if key != "budget_s"}
-    checked = workload.parse(options).options
+    checked = Setup.of(options).options
     return checked | ({"budget_s": _model_budget(value["budget_s"])} if "budget_s" in value else {})
 
 

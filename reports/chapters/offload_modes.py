@@ -18,7 +18,6 @@ QUANTITIES: tuple[tuple[str, str, Unit], ...] = (
 )  # fmt: skip
 CARRIED, PIECES = "carried by", "pieces"
 NOT_JUDGED = "not judged"
-_AT_ONCE = 4
 
 
 def block(v: View, s: Summary) -> str:
@@ -31,10 +30,7 @@ def block(v: View, s: Summary) -> str:
     noted, what = marks(v, s), f" ({s.workload})" if s.workload else ""
     heading = (f"{size(s.nbytes)} on {s.fabric}{what}{f' ({noted})' if noted else ''}{compute}; "
                f"intervals: {cells.based(launches or [s.launches])}")  # fmt: skip
-    drawn = tables.side_by_side(columns, at_once=_AT_ONCE)
-    if any(len(line) > tables.WIDTH for part in drawn for line in part.splitlines()):
-        drawn = tables.side_by_side(columns, at_once=_AT_ONCE - 1)
-    return "\n\n".join([tables.prose(heading), *drawn, *_left_out(v, s)])
+    return "\n\n".join([tables.prose(heading), *tables.fitted(columns), *_left_out(v, s)])
 
 
 def _column(v: View, s: Summary, mode: str, mixed: bool) -> dict[str, str]:

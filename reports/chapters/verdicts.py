@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from microbench.record import Record
-from reports import checked, starts, tables
+from reports import checked, processors, starts, tables
 from reports.chapters.missing import blocks
 from reports.limits.told import blocks as judged_blocks
 from reports.limits.told import sentence
@@ -75,6 +75,7 @@ def warnings(v: View) -> Iterator[Finding]:
     for told in v.data.run.get("warnings") or ():
         yield Finding(8, f"WARNING: {told}.", {"kind": "of the run"})
     yield from _busy(v)
+    yield from processors.warnings(v)
     yield from _impossible(v)
     yield from _above(v)
     yield from _slow(v)
