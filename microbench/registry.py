@@ -20,6 +20,8 @@ TRAIN: Kind = "train"
 MODULES = (
     "microbench.pt2pt",
     "microbench.message_rate",
+    "microbench.loggp",
+    "microbench.reducing",
     "collectives.library",
     "collectives.overlap.bench",
     "training.bench",

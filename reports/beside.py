@@ -42,7 +42,7 @@ def allreduce(v: View, slow: str, fast: str, train: Summary | None, exchange: st
     As many ranks as train, and by the library and algorithm of the ``exchange``, where such a case was measured.
     """
     wanted = gradient_bytes(train) if train else None
-    backend, algorithm = _primitive(train, exchange)
+    backend, algorithm = primitive(train, exchange)
 
     def fit(m: Match) -> tuple[Any, ...]:
         s, nbytes = m[0], max(m[0].nbytes or 0, 1)
@@ -54,7 +54,7 @@ def allreduce(v: View, slow: str, fast: str, train: Summary | None, exchange: st
     return min(matches(v, "allreduce", slow, fast), key=fit, default=None)
 
 
-def _primitive(train: Summary | None, exchange: str) -> tuple[str, str]:
+def primitive(train: Summary | None, exchange: str) -> tuple[str, str]:
     """The library and the algorithm of an exchange such as ``mpi-ring+64M``; DPUs use MPI among themselves."""
     name, _, algorithm = exchange.partition("+")[0].partition("-")
     if not name:

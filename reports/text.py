@@ -14,6 +14,7 @@ from reports.units import count
 from reports.view import Chapter, Finding, View
 
 CHAPTERS = (system, proof, point_to_point, collectives, offload, training, matter, verdicts)
+BARE = "Imported numbers are what other suites printed, mostly means: of one launch they have no interval."
 TOLD_BY_TABLES = (2, 3, 4)  # their findings only repeat what stands in the first table
 
 
@@ -90,16 +91,18 @@ def _emulated(v: View) -> str:
 
 def _intervals(v: View) -> str:
     """What brackets hold, if it is the same in the whole report."""
-    counts = sorted({s.launches for s in v.published})
+    bare = any(s.imported and s.launches == 1 for s in v.published)
+    counts = sorted({s.launches for s in v.published if not s.imported or s.launches > 1})
     if not counts:
-        return ""
+        return f"{BARE} (k): from chapter k." if bare else ""
+    also = f" {BARE}" if bare else ""
     kind, *others = map(basis, counts)
     if others:
         told = ", ".join(f"{basis(n)} (n {f'{n} x 30' if n > 1 else '30'})" for n in counts)
-        return f"[low, high]: {told}: the heading of each table says which; n: samples. (k): from chapter k."
+        return f"[low, high]: {told}: the heading of each table says which; n: samples.{also} (k): from chapter k."
     alone = ", which shows nothing of how launches differ"
     what = kind if "range" in kind else f"95 % interval {kind}{alone if 'within' in kind else ''}"
-    return f"[low, high]: {what}; n: samples. (k): from chapter k."
+    return f"[low, high]: {what}; n: samples.{also} (k): from chapter k."
 
 
 def _chapter(chapter: Chapter) -> str:

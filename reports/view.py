@@ -22,6 +22,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 MESSAGE_RATE = "message_rate"
 POINT_TO_POINT = ("latency", "bandwidth", "bibw", MESSAGE_RATE)
+LOGGP, REDUCE_LOCAL = "loggp", "reduce_local"  # what models are fitted to, and no tables of their own
 TRAINING = "train"
 OFFLOAD, OVERLAP = "offload_", "overlap_"  # how the names of benchmarks begin that overlap collectives with compute
 DPU = "dpu"  # the benchmark that characterizes DPUs
@@ -187,7 +188,7 @@ def setup(s: Summary) -> tuple[str | int, ...]:
 
 def setup_text(s: Summary) -> str:
     """The setup in words: ``uni, 2 ranks, pure recipe, mpi, int8``."""
-    parts = (s.direction, f"{s.ranks} ranks" if s.ranks != 1 else "1 rank", s.recipe and f"{s.recipe} recipe",
+    parts = (s.direction, how_many(s.ranks), s.recipe and f"{s.recipe} recipe",
              s.backend, s.algorithm and f"{s.algorithm} algorithm", s.mode, s.dtype,
              "" if s.device == "cpu" else s.device)  # fmt: skip
     return ", ".join(part for part in parts if part)
@@ -197,7 +198,12 @@ def kind(s: Summary | Record) -> str:
     """What a case is, but for its size and fabric: ``allreduce 2 ranks``, or the model that is trained."""
     if s.benchmark == TRAINING and s.workload:
         return s.workload
-    return f"{s.benchmark} {count(s.ranks, 'rank')}" + (f" ({s.workload})" if s.workload else "")
+    return f"{s.benchmark} {how_many(s.ranks)}" + (f" ({s.workload})" if s.workload else "")
+
+
+def how_many(ranks: int) -> str:
+    """``1 rank``, ``4 ranks``; what was imported may not tell."""
+    return count(ranks, "rank") if ranks else "unknown ranks"
 
 
 def impossible(metrics: Mapping[str, Metric], hosts: Sequence[str]) -> tuple[str, ...]:

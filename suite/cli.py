@@ -21,7 +21,7 @@ EXIT_CODES = (
     " 4 something could not run, timed out, came back wrong, took another way or was not measured,"
     " 124 the budget of time passed, 130 interrupted; of several, the first of 130, 124, 2, 4, 1, 3, 0 counts"
 )
-_COMMANDS = ("run", "bench", "fabrics", "lab", "report", "accept", "compare", "baseline")
+_COMMANDS = ("run", "bench", "fabrics", "lab", "report", "accept", "compare", "baseline", "import")
 _TOLD_S = 0.8  # so that rank 0, which tells for all, comes to it, and the launcher forwards it
 _FLOORS = ("fabrics", "microbench", "collectives", "training", "reports", "suite")
 INTERRUPTED = 130

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from fabrics import discover
 from fabrics.errors import CannotRun, UserError
@@ -22,6 +21,7 @@ from fabrics.model import Fabric
 from microbench import mpi, registry
 from microbench.buffers import PAGE_POLICIES
 from suite import again, arguments, budget, gate, launch, leftovers, neighbours, sites
+from suite.interrupts import interruptible
 from suite.outline import outline
 from suite.placement import HERE, Target
 from suite.plan import Plan, make_plan, why_nothing
@@ -130,7 +130,7 @@ def measure(args: argparse.Namespace, file: PlanFile, tell: Callable[[Path], str
     python = sites.python_of(args.env_dir, elsewhere=site is not None)
     if args.dry_run and site is None:
         return _dry(args, file, discover.discover(_standing_lab(args.lab)), HERE)
-    with _interruptible(), _lab(args.lab, site) as lab, leftovers.scratch() as scratch, neighbours.watch() as others:
+    with interruptible(), _lab(args.lab, site) as lab, leftovers.scratch() as scratch, neighbours.watch() as others:
         launcher, library = launch.choose(site is not None, args.launcher, python if Path(python).exists() else "")
         slots, beside = (site.slots, site.beside) if site else ({}, {})
         target = Target(launch.backend(library), slots, args.same_host, beside)
@@ -232,21 +232,6 @@ def _new_folder() -> Path:
     base = Path("runs") / datetime.now().strftime("%Y-%m-%d-%H%M%S")
     names = (base if n == 1 else base.with_name(f"{base.name}-{n}") for n in itertools.count(1))
     return next(path for path in names if not path.exists())
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the run as Ctrl-C does: workers ended, records kept."""
-
-    def interrupt(number: int, frame: object) -> NoReturn:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _chosen(fabrics: Sequence[Fabric], names: Sequence[str] | None, file: PlanFile) -> list[Fabric]:

@@ -266,7 +266,7 @@ def estimate_s(case: Case, fabric: Fabric) -> float:
     if kernels := case.options.get("kernels"):
         variants = sum(base(variant) in kernels for variant in VARIANTS)
         return pace.at_most_s(case.budget_s, variants, case.ranks, fabric.emulated)
-    messages = 64 if case.benchmark in ("bandwidth", "bibw", "message_rate") else 2
+    messages = {"bandwidth": 64, "bibw": 64, "message_rate": 64, "loggp": 32, "reduce_local": 0}.get(case.benchmark, 2)
     per_iteration_s = (case.nbytes or 0) * messages / rate
     data_s = _DATA_S_PER_BYTE * (case.nbytes or 0)
     return (pacing.at_most_s(case, per_iteration_s) + data_s) * 1.15 + 0.05

@@ -9,7 +9,7 @@ from typing import Any
 
 from reports import beside, cells, tables
 from reports.beside import Match
-from reports.chapters import matter_models
+from reports.chapters import matter_models, prediction
 from reports.chapters.matter_verdict import Trained
 from reports.exchanges import exchanges, first, gradient_bytes, metric_name
 from reports.ratios import HOW, Ratio, speed
@@ -56,13 +56,13 @@ def chapter(v: View) -> Chapter:
     if not found:
         there = ", ".join(v.networks) or "none"
         text = f"Nothing to show: it takes two networks with published numbers; there is: {there}."
-        return Chapter(7, TITLE, (tables.prose(text),))
+        return Chapter(7, TITLE, (tables.prose(text), *prediction.blocks(v)), tuple(prediction.findings(v)))
     blocks = [tables.prose(HELP), *matter_models.glance(v)]
     findings: list[Finding] = []
     for slow, fast in found:
         blocks += _blocks(v, slow, fast)
         findings += _findings(v, slow, fast)
-    return Chapter(7, TITLE, tuple(blocks), tuple(findings))
+    return Chapter(7, TITLE, (*blocks, *prediction.blocks(v)), (*findings, *prediction.findings(v)))
 
 
 def pairs(v: View) -> list[tuple[str, str]]:

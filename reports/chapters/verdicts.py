@@ -30,6 +30,7 @@ from reports.view import (
 TITLE = "Verdicts, warnings, and what has no number"
 NOT_JUDGED = "No limits given: nothing judged."
 FLUCTUATION, UNSTABLE = 0.10, 0.25  # of the value, as wideness has it
+IMPORTED = "imported from other suites' output: no proof of the way, no samples, and of one launch no interval"
 BUSY = 1.0  # load of the last minute, of the cores; an installation just before is below it
 SLOW = 0.5  # of the declared rate, in one stream
 _EXAMPLES = 5
@@ -70,6 +71,7 @@ def warnings(v: View) -> Iterator[Finding]:
     crowded = [s for s in v.published if s.oversubscribed]
     yield from _flagged("disproved", elsewhere, "whose bytes left the fabric: not published under its name")
     yield from _flagged("unproved", unknown, "unproved: no counters vouch for the way that the bytes took")
+    yield from _flagged("imported", [s for s in v.published if s.imported], IMPORTED)
     yield from _flagged("oversubscribed", crowded,
                         "with more busy ranks than CPUs: expect inflated times and tails")  # fmt: skip
     for told in v.data.run.get("warnings") or ():
@@ -249,7 +251,8 @@ def _wide(v: View) -> Iterator[Finding]:
 
 def _without_interval(v: View) -> Iterator[Finding]:
     """Cases of which nothing says how sure their number is: of one launch, with too few samples."""
-    found = [s for s in v.published for name in _headlines(s) if s.value(name) is not None and s.ends(name) is None]
+    ours = [s for s in v.published if not s.imported]
+    found = [s for s in ours for name in _headlines(s) if s.value(name) is not None and s.ends(name) is None]
     if found:
         of, lack = f"{count(len(found), 'case')} of {len(v.published)}", "has" if len(found) == 1 else "have"
         text = (
