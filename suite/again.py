@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from reports.limits.judge import judge
-from reports.limits.model import Judgement
+from reports.limits.model import Judgement, first_code
 from reports.load import load
 from reports.summary import LAUNCHES_FOR_INTERVAL
 from reports.units import count, duration
@@ -30,6 +30,11 @@ _Done = Collection[tuple[str, int]]
 def judged(run: Run, gate: Gate) -> Judgement:
     """The verdicts on what the run has on disk."""
     return judge(view(load(run.folder.directory)), gate.limits, gate.baseline)
+
+
+def code(run: Run, own: int, gate: Gate | None) -> int:
+    """The run's own exit code and that of its verdicts together."""
+    return first_code(own, judged(run, gate).code) if gate else own
 
 
 def left(run: Run, gate: Gate) -> tuple[JobPlan, ...]:
@@ -60,16 +65,16 @@ def fresh(plan: Plan, doubtful: Collection[str], done: _Done, last: int, seed: i
 
 def execute(run: Run, gate: Gate, tell: Tell) -> int:
     """Run what is to do, then rounds of what is in doubt; the run's own exit code."""
-    code = run.execute()
+    ended = run.execute()
     for _ in range(ROUNDS):
-        jobs = left(run, gate) if code != LATE else ()
+        jobs = left(run, gate) if ended != LATE else ()
         if not jobs or _beyond_budget(run, jobs, tell):
             break
         cases = len({case.id for job in jobs for case in job.cases})
         tell(f"{count(cases, 'case')} in doubt: measured again in {count(len(jobs), 'job')}")
         run.todo = replace(run.plan, jobs=jobs, skips=())
-        code = run.execute()
-    return code
+        ended = run.execute()
+    return ended
 
 
 def _beyond_budget(run: Run, jobs: tuple[JobPlan, ...], tell: Tell) -> bool:

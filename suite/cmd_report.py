@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fabrics.errors import UserError
 from reports.load import NotARun
-from reports.render import FORMATS, JUDGED, render
+from reports.render import FORMATS, JUDGED
 from suite import arguments, gate
 
 
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     if by is None and args.format in JUDGED:
         raise UserError(f"--format {args.format} is for verdicts: name limits with --limits L")
     try:
-        text = render(args.directory, args.format, args.units, *(by.both if by else ()))
+        text = gate.report(args.directory, args.units, by, args.format)
     except NotARun as error:
         raise UserError(str(error)) from None
     sys.stdout.write(text)

@@ -20,8 +20,6 @@ from fabrics.lab.config import LabConfig
 from fabrics.model import Fabric
 from microbench import mpi, registry
 from microbench.buffers import PAGE_POLICIES
-from reports.limits.model import first_code
-from reports.render import render
 from suite import again, arguments, budget, gate, launch, leftovers, neighbours, sites
 from suite.interrupts import interruptible
 from suite.outline import outline
@@ -203,9 +201,9 @@ def _tell(*texts: str) -> None:
 
 def _nothing_missing(job: Run, folder: RunFolder, units: str, by: gate.Gate | None) -> int:
     """The report again."""
-    sys.stdout.write(_report(folder, units, by))
+    sys.stdout.write(gate.report(folder.directory, units, by))
     _tell(f"nothing is missing of the run in {folder.directory}")
-    return _code(job, job.code, by)
+    return again.code(job, job.code, by)
 
 
 def _execute(
@@ -215,7 +213,7 @@ def _execute(
     try:
         code = again.execute(job, by, _tell) if by else job.execute()
     except KeyboardInterrupt:
-        folder.write_report(_report(folder, units, by))
+        folder.write_report(gate.report(folder.directory, units, by))
         raise KeyboardInterrupt(
             f"interrupted: what was measured is in {folder.directory}, with its report; --resume goes on with it"
         ) from None
@@ -223,19 +221,10 @@ def _execute(
         raise CannotRun(
             f"the run in {folder.directory} ended: cannot write: {error.strerror}; what was stored is kept"
         ) from None
-    text = _report(folder, units, by)
+    text = gate.report(folder.directory, units, by)
     folder.write_report(text)
     sys.stdout.write(tell(folder.directory) if tell else text)
-    return _code(job, code, by)
-
-
-def _report(folder: RunFolder, units: str, by: gate.Gate | None) -> str:
-    return render(folder.directory, "text", units, *(by.both if by else ()))
-
-
-def _code(job: Run, code: int, by: gate.Gate | None) -> int:
-    """The run's own exit code and that of its verdicts together."""
-    return first_code(code, again.judged(job, by).code) if by else code
+    return again.code(job, code, by)
 
 
 def _new_folder() -> Path:

@@ -12,6 +12,7 @@ from reports.comparison.baseline import NotABaseline, read_side
 from reports.comparison.sides import Side
 from reports.limits.model import BASELINE, Limits
 from reports.load import NotARun
+from reports.render import render
 from suite.limitsfile import PROFILES, read_limits
 
 
@@ -21,11 +22,6 @@ class Gate:
 
     limits: Limits
     baseline: Side | None = None
-
-    @property
-    def both(self) -> tuple[Limits, Side | None]:
-        """The two, as a report takes them."""
-        return self.limits, self.baseline
 
 
 def add(parser: argparse.ArgumentParser, required: bool = False) -> None:
@@ -59,3 +55,8 @@ def side(path: Path, samples: bool = False) -> Side:
         return read_side(path, samples)
     except (NotARun, NotABaseline) as error:
         raise UserError(str(error)) from None
+
+
+def report(directory: Path, units: str, by: Gate | None, format: str = "text") -> str:
+    """The report on a run, with verdicts where there is something to judge by."""
+    return render(directory, format, units, *((by.limits, by.baseline) if by else ()))

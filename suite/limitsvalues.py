@@ -22,7 +22,8 @@ SELECTED = ("benchmark", "fabric", "kind", "backend", "algorithm", "mode", "reci
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
+    """One line that is not empty."""
+    if not isinstance(value, str) or not value.isprintable() or not value.strip():
         raise ValueError(value)
     return value
 
@@ -68,7 +69,7 @@ def _reference(value: Any) -> float | str:
 
 def _one_of(allowed: Mapping[Any, Any] | tuple[Any, ...]) -> Reader:
     def read(value: Any) -> Any:
-        if isinstance(value, bool | list | dict) or value not in allowed:
+        if isinstance(value, bool | float | list | dict) or value not in allowed:
             raise ValueError(value)
         return value
 

@@ -122,7 +122,7 @@ def _case(v: View, s: Summary, directory: Path | None) -> SideCase:
     fields |= {"hosts": list(s.hosts), "pages": str(s.method.get("pages", "")), "sync": str(s.method.get("sync", ""))}
     found: dict[str, Series] = {}
     shapes = [_shape(directory, r) for r in records] if directory is not None else [None] * len(records)
-    for name in s.metrics:
+    for name in (name for name in s.metrics if s.value(name) is not None):
         there = [(r.metrics[name], shape) for r, shape in zip(records, shapes, strict=True) if name in r.metrics]
         launches = tuple(_launch(name, m, m.value, shape) for m, shape in there if m.value is not None)
         if launches:

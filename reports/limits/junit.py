@@ -39,7 +39,8 @@ def _suite(v: View, judgement: Judgement, ruling: Ruling, number: int) -> ET.Ele
         "skipped": str(tally["inconclusive"] + left), "time": "0",
     })  # fmt: skip
     properties = ET.SubElement(suite, "properties")
-    for name, value in _properties(v, judgement, ruling).items():
+    notices = (("notice", notice) for notice in v.data.notices)
+    for name, value in (*_properties(v, judgement, ruling).items(), *notices):
         ET.SubElement(properties, "property", {"name": name, "value": _clean(value)})
     for case in ruling.cases:
         _case(suite, ruling, case)

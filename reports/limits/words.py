@@ -41,7 +41,8 @@ def line(case: Judged, criterion: Criterion, v: View) -> str:
     if case.value is not None:
         ends = "" if case.low is None or case.high is None else (
             f" [{unit.text(case.low, like=case.value)}, {unit.text(case.high, like=case.value)}]")  # fmt: skip
-        told += f"{unit.text(case.value)}{ends} {unit.name} (n {case.n}, {case.basis})".replace("  ", " ")
+        n = f"n {case.n}" if case.n else "n not told"
+        told += f"{unit.text(case.value)}{ends} {unit.name} ({n}, {case.basis})".replace("  ", " ")
         told += f" against {bounds(case.bar, criterion, unit)}; " if case.bar else "; "
     return f"{told}{case.reason}" + (f"; {case.note}" if case.note else "")
 

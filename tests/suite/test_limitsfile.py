@@ -91,6 +91,8 @@ def test_ranks_and_patterns() -> None:
         ('unit = "Gbit/s"', 'unit = "Gbit/s"\npercentile = 99', "line 8: percentile = 99: there are percentiles of ti"),
         ('unit = "Gbit/s"', 'unit = "Gbit/s"\nreference = "spec"', "line 8: reference = 'spec': reference takes a num"),
         ('unit = "Gbit/s"', 'unit = "Gbit/s"\nreference = 10\nwarn = 0.1\nupper = -1', "line 6: lower = 9.5: it is ab"),
+        ('unit = "Gbit/s"', 'unit = "Gbit/s"\npercentile = 99.0', "line 8: percentile = 99.0: percentile takes one of"),
+        ('unit = "Gbit/s"', 'unit = "Gbit/s"\nname = "a\\nb"', "line 8: name = 'a\\nb': name takes a text"),
         ("# a comment", "launches = 3", "line 1: there is no 'launches': allowed are judge, baseline, criterion"),
         ("# a comment", 'judge = "emulated"', "line 1: judge = 'emulated': judge takes a list of emulated, oversubscr"),
         ("lower = 9.5", "lower = ", "limits x: Invalid value (at line 6, column 9)"),

@@ -142,3 +142,23 @@ def _idle() -> Folder:
 
 def _zero() -> Side:
     return baseline(0.0, 0.0, 0.0)
+
+
+def test_a_baseline_from_other_hosts_is_not_measured_and_says_so() -> None:
+    """Case 62: the machine's name changes, and nothing may pass or break by that."""
+    f = Folder()
+    stream(f, 100.0)
+    f.records[0] = replace(f.records[0], hosts=("n7", "n8"))
+    found = only(f, criterion(reference="baseline", lower=0.95), baseline(99.0, 100.0, 101.0))
+    assert (found.verdict, found.reason) == (
+        "not measured", "the baseline is not of its like: hosts: n0,n1 against n7,n8",
+    )  # fmt: skip
+
+
+def test_groups_have_limits_of_their_own() -> None:
+    """Case 62: 10 % for one, 50 % for the other."""
+    f = Folder()
+    stream(f, 80.0, half=0.001)
+    tight, loose = (criterion(reference="baseline", lower=part) for part in (0.9, 0.5))
+    known = baseline(99.0, 100.0, 101.0)
+    assert [only(f, c, known).verdict for c in (tight, loose)] == ["fail", "pass"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from reports.limits.judge import judge
@@ -82,7 +84,10 @@ def test_no_interval_is_judged_only_where_limits_ask() -> None:
     f.add("bandwidth", "roce0", MIB, metrics={"bandwidth": rate(2000.0)})
     found = only(f, criterion(lower=1000 * MB))
     assert (found.verdict, found.reason) == ("inconclusive", "no interval: nothing tells how sure the value is")
-    assert only(f, criterion(lower=1000 * MB, judge=frozenset({"no interval"}))).verdict == "pass"
+    found = only(f, criterion(lower=1000 * MB, judge=frozenset({"no interval"})))
+    assert found.verdict == "pass" and "2000.0 MB/s (n 100, no interval) against" in found.text
+    f.records[0] = replace(f.records[0], metrics={"bandwidth": replace(rate(2000.0), n=0)})
+    assert "(n not told, no interval)" in only(f, criterion(lower=1.0)).text
 
 
 def test_a_metric_that_is_missing_is_not_measured_with_its_reason() -> None:
