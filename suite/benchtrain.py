@@ -12,7 +12,6 @@ from reports.units import Unit
 from suite import arguments, benchmodes, benchtable, trained
 from suite.placement import FEWEST_HOSTS
 from suite.planfile import PlanFile, Section
-from training.exchange.modes import GLOO
 from training.models import MODELS
 from training.setup import SCALINGS, Setup
 
@@ -58,7 +57,7 @@ def case_options(args: argparse.Namespace) -> dict[str, Any]:
     found = setup(args)
     if found.with_dpus and not (args.roles or args.dpus or args.fabric):
         raise CannotRun(f"{'/'.join(found.exchanges)}: say which ranks are DPUs: --roles host,host,dpu,dpu or --dpus D")
-    return {"backend": GLOO, "algorithm": trained.ALGORITHM, "options": found.options, "workload": found.label}
+    return {**trained.identity(found), "options": found.options}
 
 
 def refuse(args: argparse.Namespace, benchmark: Benchmark) -> None:

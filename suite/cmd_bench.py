@@ -112,12 +112,12 @@ def run(args: argparse.Namespace) -> int:
             )
         )
         return 0
-    cases = [replace(case, device=args.device) for case in _cases(args, table)]
+    cases = _cases(args, table)
     if args.format == OSU:
         osuformat.table(table.get(args.name), args.mode)
     if args.fabric:
         return _launched(args, table)
-    require(args.device)
+    require(cases[0].device)
     user_settings.check()
     MPI = mpi.start(args.thread_level or trained.usual_level(cases[0]))  # noqa: N806 - the module's own name
     together.agree(MPI)  # a mistake that a rank has found before this comes here by way of the command's main
@@ -160,7 +160,7 @@ def _cases(args: argparse.Namespace, table: registry.Registry) -> list[Case]:
         benchmark.name, _FABRIC, recipe="", mode=registry.case_mode(mode), algorithm=algorithm or registry.LIBRARY,
         backend=backend or registry.MPI, budget_s=budget_s, max_iterations=args.iterations,
         min_iterations=min(10, args.iterations), dtype=_dtype(args.dtype, benchmark), sync=args.sync or "auto",
-        precision=benchmark.precision if args.precision is None else args.precision,
+        precision=benchmark.precision if args.precision is None else args.precision, device=args.device,
     )  # fmt: skip
     dpus = benchdpus.case_options(args, benchmark)
     base = replace(base, **(benchtrain.case_options(args) if trains else dpus))

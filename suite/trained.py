@@ -13,7 +13,6 @@ from fabrics.model import Fabric
 from microbench.case import Case
 from suite.placement import HERE, Seats, Target, beside
 from training import pace
-from training.exchange.modes import GLOO
 from training.setup import Setup
 
 ALGORITHM = "ddp"
@@ -27,15 +26,19 @@ def is_training(case: Case) -> bool:
 def case_of(
     base: Case, options: Mapping[str, Any], ranks: int, fabric: Fabric, target: Target = HERE
 ) -> tuple[Seats, Case]:
-    """The case of a model's options on so many hosts, and its places: beside each host its DPU where DPUs take part.
-
-    gloo is its backend in any case, which forms the group of DDP's own messages.
-    """
+    """The case of a model's options on so many hosts, and its places: beside each host its DPU where DPUs take part."""
     setup = Setup.of(options)
     there = beside(fabric, ranks, target) if setup.with_dpus else 0
     seats = Seats(ranks, there, how=setup.placed)
-    case = replace(base, backend=GLOO, algorithm=ALGORITHM, workload=setup.label, options=dict(options))
+    case = replace(base, **identity(setup), options=dict(options))
     return seats, replace(case, ranks=seats.ranks)
+
+
+def identity(setup: Setup) -> dict[str, Any]:
+    """What a case says of its setup; its backend forms the group of DDP's own messages."""
+    return {
+        "backend": setup.backend, "algorithm": ALGORITHM, "device": setup.device, "workload": setup.label
+    }  # fmt: skip
 
 
 def thread_level(case: Case) -> str:

@@ -13,8 +13,6 @@ from training.models import MODELS, Model
 from training.offloaded import served
 from training.setup import DTYPES, FLOAT32, Setup
 
-BACKEND = "gloo"  # forms the group of DDP's own messages, whatever exchanges the gradients
-
 
 def run(job: Job, case: Case) -> Outcome:
     """Data-parallel training of ``case.options`` (:class:`training.setup.Setup`), on every rank.
@@ -24,9 +22,10 @@ def run(job: Job, case: Case) -> Outcome:
     """
     if job.fabric.kind == "shm":
         raise Unsupported("gloo has no shared-memory transport")
-    if case.backend != BACKEND:
-        raise Unsupported(f"training forms its group over {BACKEND}, not over {case.backend}")
     setup = setup_of(case)
+    if (case.backend, case.device) != (setup.backend, setup.device):
+        where = f"{case.backend} on {case.device}"
+        raise Unsupported(f"training by this forms its group over {setup.backend} on {setup.device}, not over {where}")
     model = MODELS[setup.workload.model]
     if reason := too_small(model, setup):
         raise Unsupported(reason)

@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
 
+from microbench.device import CPU
 from microbench.dtypes import DTYPES
 from microbench.job import lowest_fault
 
@@ -26,16 +27,16 @@ TOLERANCE = 1e-5
 """Of a tensor's largest gradient: far above the rounding of a float32 sum, far below a missing rank."""
 
 
-def allreduce_fault(comm: Intracomm, counts: Sequence[int]) -> str:
-    """Allreduce of small integers in float32 over gloo, ``counts`` elements each, compared bit by bit."""
+def allreduce_fault(comm: Intracomm, counts: Sequence[int], device: str = CPU) -> str:
+    """Allreduce of small integers in float32 by torch's group, ``counts`` elements each, compared bit by bit."""
     for count in counts:
-        tensor = torch.from_numpy(np.resize(_period(comm.Get_rank()), count).astype(np.float32))
+        tensor = torch.from_numpy(np.resize(_period(comm.Get_rank()), count).astype(np.float32)).to(device)
         dist.all_reduce(tensor)
         expected = np.resize(sum(_period(rank) for rank in range(comm.Get_size())), count)
-        wrong = np.flatnonzero(tensor.numpy() != expected)
+        wrong = np.flatnonzero(tensor.cpu().numpy() != expected)
         fault = f"{wrong.size} of {count} elements, the first at {wrong[0]}" if wrong.size else ""
         if text := lowest_fault(comm, fault):
-            return f"gloo allreduce of {count} float32 is wrong on {text}"
+            return f"{dist.get_backend()} allreduce of {count} float32 is wrong on {text}"
     return ""
 
 

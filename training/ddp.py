@@ -7,13 +7,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 import numpy as np
+import torch
 import torch.distributed as dist
 
 from collectives.backends.proving import use_threads
 from collectives.backends.rendezvous import CONNECT_TIMEOUT_S, process_group
 from fabrics.errors import CannotRun
 from microbench.case import Case, Outcome, Unsupported
-from microbench.job import Job
+from microbench.device import CPU
+from microbench.job import Job, local_rank
 from training import checks, data
 from training.cast import Cast, Meeting
 from training.clock import Clock, Diverged
@@ -42,6 +44,8 @@ def measure(cast: Cast, case: Case, model: Model, average: Average = average_ove
     if here is None:
         raise ValueError("DPUs do not train")
     use_threads(THREADS)
+    if cast.setup.device != CPU:
+        torch.cuda.set_device(local_rank(here.hosts, here.rank) % torch.cuda.device_count())
     lacks = lacking(cast)
     source = None if lacks else _images(cast, here, model)
     short = "" if lacks else shortage(here, model, cast.setup, needed_bytes(model, cast.setup, cast.stands_in))
@@ -67,7 +71,8 @@ def _images(cast: Cast, here: Job, model: Model) -> Source:
 @contextmanager
 def _open(cast: Cast, here: Job, case: Case, average: Average) -> Iterator[Ways]:
     deadline_s = max(CONNECT_TIMEOUT_S, case.deadline_s / 2)
-    with process_group(here, deadline_s, flavour=case.recipe or "pure"), opened(cast, average, deadline_s) as ways:
+    group = process_group(here, deadline_s, cast.setup.backend, case.recipe or "pure")
+    with group, opened(cast, average, deadline_s) as ways:
         yield ways
 
 
@@ -84,7 +89,7 @@ def _counted(cast: Cast, ways: Ways) -> dict[str, int | list[int]]:
 
 def _measured(cast: Cast, case: Case, here: Job, model: Model, ways: Ways, source: Source) -> Outcome:
     largest = min(model.parameters, LARGEST_CHECK)
-    if fault := checks.allreduce_fault(here.comm, (1, 1000, largest)):
+    if fault := checks.allreduce_fault(here.comm, (1, 1000, largest), cast.setup.device):
         return Outcome("invalid", fault)
     setup, proof, meeting = cast.setup, proof_of(here, cast.setup.modes), Meeting(cast)
     caps = {mode.name: mode.cap_bytes for mode in setup.modes}
@@ -114,4 +119,4 @@ def _replica(
     batch = setup.batch_of(here.size)
     loader = stack.enter_context(Loader(source, batch, here.rank, here.size, here.seed, setup.augment))
     network = model.build(here.seed, setup.workload.dropout)
-    return Replica(network, loader, here.seed, here.rank, caps, group, setup.dtype)
+    return Replica(network, loader, here.seed, here.rank, caps, group, setup.dtype, setup.device)

@@ -38,7 +38,7 @@ def compute_s(setup: Setup, batch: int) -> float:
 
 
 def exchange_s(setup: Setup, ranks: int, bytes_per_s: float) -> float:
-    """About how long an exchange of all gradients takes, nothing hidden: a ring's bytes at two thirds of the rate."""
+    """About how long an exchange takes that hides behind nothing: a ring's bytes at two thirds of the rate."""
     model = MODELS[setup.workload.model]
     nbytes = model.parameters * (2 if setup.dtype == BFLOAT16 else FLOAT32_BYTES)
     buckets = model.tensors if any(UNFUSED in name for name in setup.exchanges) else 0

@@ -7,9 +7,9 @@ import numpy as np
 from collectives.backends.proving import PROBE_BYTES
 from collectives.backends.proving import proof_of as by_backend
 from fabrics.model import Proof
-from microbench.device import CPU
+from microbench.device import CPU, CUDA
 from microbench.job import Job
-from training.exchange.modes import GLOO, Mode
+from training.exchange.modes import GLOO, NCCL, Mode
 
 _OWN = "allreduce by MPI"
 _VERDICTS = ("proved", "unknown", "disproved")
@@ -21,10 +21,11 @@ def proof_of(here: Job, modes: tuple[Mode, ...]) -> Proof | None:
     None where the job's own proof, which is MPI's, speaks of all of them, and in a job of the user's own.
     """
     primitives = {mode.primitive for mode in modes}
-    if GLOO not in primitives or here.size == 1 or not here.fabric.devices:
+    used = [name for name in (GLOO, NCCL) if name in primitives]
+    if not used or here.size == 1 or not here.fabric.devices:
         return None
-    found = [by_backend(here, GLOO, CPU)]
-    if primitives != {GLOO}:
+    found = [by_backend(here, name, CPU if name == GLOO else CUDA) for name in used]
+    if primitives - set(used):
         if _OWN not in here.proofs:
             here.proofs[_OWN] = _by_mpi(here)
         found.append(here.proofs[_OWN])

@@ -11,9 +11,10 @@ from typing import Any
 
 from collectives.overlap.options import AUTO, NODE, SPLIT
 from fabrics.errors import UserError
+from microbench.device import CPU, CUDA
 from training import workload
 from training.data import choice
-from training.exchange.modes import DPU, MPI, Mode, modes
+from training.exchange.modes import DPU, GLOO, MPI, NCCL, Mode, modes
 from training.models import MODELS, Model
 from training.workload import Workload
 
@@ -61,12 +62,24 @@ class Setup:
         found = cls(trained, **own)
         if found.replayed and found.placement == NODE:
             raise UserError("train: a replayed peer leaves the first host its core alone: placement split, not node")
+        if len({mode.primitive == NCCL for mode in found.modes}) > 1:
+            raise UserError("train: nccl takes device memory, other exchanges the host's: a case has one of both")
         return found
 
     @property
     def modes(self) -> tuple[Mode, ...]:
         """The exchanges, parsed."""
         return modes(self.exchanges)
+
+    @property
+    def backend(self) -> str:
+        """The library that forms the group of DDP's own messages, and exchanges gradients where no other does."""
+        return NCCL if self.modes[0].primitive == NCCL else GLOO
+
+    @property
+    def device(self) -> str:
+        """Where the network is; a CUDA device's memory only for nccl, which is not verified on hardware."""
+        return CUDA if self.backend == NCCL else CPU
 
     @property
     def replayed(self) -> bool:

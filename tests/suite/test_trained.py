@@ -50,6 +50,12 @@ def test_dpus_have_ranks_beside_their_hosts_or_share_the_other_core_with_a_repla
     assert (skip.status, skip.reason) == ("skipped", "no DPUs beside the hosts of this fabric")
 
 
+def test_nccl_is_of_device_memory() -> None:
+    made = plan(f"{PLAIN}, exchanges = ['nccl', 'nccl+64M']")
+    (case,) = made.jobs[0].cases
+    assert (case.backend, case.device, made.jobs[0].libraries) == ("nccl", "cuda", ("nccl",))
+
+
 def test_ranks_are_swept() -> None:
     here = Fabric("tcp-lo", "tcp", ("localhost",), {"localhost": ("lo",)})
     assert {len(job.hosts) for job in plan(PLAIN, fabric=here, more="ranks = [2, 4]").jobs} == {2, 4}

@@ -133,7 +133,7 @@ def faults(request: dict[str, Any], plants: Plants) -> ExitStack:
         measure, average = ddp.measure, getattr(plants, request["plant"])
         stack.enter_context(mock.patch.object(ddp, "measure", lambda *args: measure(*args, average)))
     if request.get("wrong_library"):
-        fake = SimpleNamespace(all_reduce=wrong_library)
+        fake = SimpleNamespace(all_reduce=wrong_library, get_backend=lambda: "gloo")
         stack.enter_context(mock.patch("training.checks.dist", fake))
     if "device_of_rank_1" in request and RANK == 1:
         stack.enter_context(mock.patch.dict(os.environ, GLOO_SOCKET_IFNAME=request["device_of_rank_1"]))

@@ -22,7 +22,7 @@ from tests.training.ddp_job import Plants, loopback
 from tests.training.small_networks import SEED, STEPS, WORKLOADS, loader, network, weights
 from training import checks
 from training.exchange.modes import USUAL_CAP_BYTES
-from training.exchange.ways import ByGloo
+from training.exchange.ways import ByTorch
 from training.replica import Replica
 
 
@@ -37,7 +37,7 @@ class Wrong(Plants):
 
 def trained(job: Job, name: str, plant: str, folder: Path) -> str:
     """Exchange one set of gradients in the buckets that DDP rebuilds, take steps, and tell a disagreement."""
-    way, cap = ByGloo(getattr(Wrong(0.0), plant)), USUAL_CAP_BYTES
+    way, cap = ByTorch(getattr(Wrong(0.0), plant)), USUAL_CAP_BYTES
     built = network(name).build(SEED, WORKLOADS[name].dropout)
     replica = Replica(built, loader(name, job.rank, job.size), SEED, job.rank, [cap])
     replica.gradients(way, cap)

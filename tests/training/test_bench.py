@@ -37,7 +37,8 @@ def test_train_is_registered_for_two_ranks_and_no_sizes() -> None:
     ("arguments", "message"),
     [
         ({"kind": "shm", "backend": "gloo"}, "gloo has no shared-memory transport"),
-        ({"backend": "mpi"}, "forms its group over gloo, not over mpi"),
+        ({"backend": "mpi"}, "forms its group over gloo on cpu, not over mpi on cpu"),
+        ({"backend": "gloo", "options": {"exchanges": ["nccl"]}}, "over nccl on cuda, not over gloo on cpu"),
         ({"backend": "gloo", "dtype": "float64"}, "runs in float32 or bfloat16, not in float64"),
         (
             {"backend": "gloo", "options": {"exchanges": ["gloo", "mpi"]}},

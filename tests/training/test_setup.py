@@ -48,6 +48,7 @@ def test_what_is_not_usual_is_in_the_label_and_read_back() -> None:
         ({"peer": "sleeps"}, "peer is 'sleeps'"),
         ({"placement": "accel"}, "placement is 'accel'"),
         ({"peer": "replayed", "placement": "node"}, "placement split, not node"),
+        ({"exchanges": ["nccl", "mpi"]}, "nccl takes device memory, other exchanges the host's"),
         ({"exchange": ["gloo"]}, "unknown option 'exchange': one of model, batch, .*, exchanges, .*, peer$"),
     ],
 )

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from collectives.backends.table import why_not
 from collectives.offload.request import Offload
 from fabrics.errors import CannotRun
 from microbench.case import Unsupported
@@ -16,7 +17,7 @@ from microbench.job import lowest_fault
 from training.cast import Cast
 from training.exchange.modes import DPU, GLOO, MPI, NCCL, Mode
 from training.exchange.progress import Progress
-from training.exchange.ways import Average, ByDpu, ByGloo, ByMpi, Exchange
+from training.exchange.ways import Average, ByDpu, ByMpi, ByTorch, Exchange
 
 
 @dataclass
@@ -49,8 +50,8 @@ def lacking(cast: Cast) -> str:
         raise ValueError("DPUs exchange no gradients of their own")
     setup, said = cast.setup, ""
     for mode in setup.modes:
-        if mode.primitive == NCCL:
-            return "nccl takes device memory: training runs on the hosts' processors"
+        if reason := why_not(mode.primitive, setup.device) if mode.primitive in (GLOO, NCCL) else "":
+            said = f"{mode.name}: {reason}"
         try:
             if mode.primitive in (MPI, DPU):
                 mpi_type(cast.here.engine.MPI, dtype(setup.dtype))
@@ -61,7 +62,7 @@ def lacking(cast: Cast) -> str:
 
 @contextmanager
 def opened(cast: Cast, average: Average, deadline_s: float) -> Iterator[Ways]:
-    """The exchanges of a case, on a host; ``average`` is gloo's, ``deadline_s`` bounds each operation of the others.
+    """The exchanges of a case, on a host; ``average`` is torch's, ``deadline_s`` bounds each operation of the others.
 
     They are ended in order where nothing went wrong; after an error the job is of no further use.
     """
@@ -83,8 +84,8 @@ def _made(cast: Cast, average: Average, deadline_s: float) -> Ways:
     closing: list[Any] = [] if offload is None else [offload]
 
     def way(mode: Mode) -> Exchange:
-        if mode.primitive == GLOO or progress is None:
-            return ByGloo(average)
+        if mode.primitive in (GLOO, NCCL) or progress is None:
+            return ByTorch(average, mode.primitive)
         if mode.primitive == DPU and offload is not None:
             return ByDpu(offload, kind, here.size, progress)
         made = ByMpi(here, mode, kind, progress, cast.looks)

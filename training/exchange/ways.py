@@ -17,10 +17,11 @@ from collectives.native import lower
 from collectives.offload.request import Offload, Request
 from collectives.schedules import ALGORITHMS, NEEDS_HOSTS
 from fabrics.errors import CannotRun
+from microbench.device import NOT_VERIFIED
 from microbench.dtypes import DType, counted, mpi_type
 from microbench.engine import CallSpec, Engine, requests
 from microbench.job import Job
-from training.exchange.modes import Mode
+from training.exchange.modes import GLOO, Mode
 from training.exchange.progress import Progress, TensorFuture
 from training.exchange.stages import Course, Looker, staged
 
@@ -57,11 +58,11 @@ def _first(done: torch.futures.Future[list[Tensor]]) -> Tensor:
     return done.value()[0]
 
 
-class ByGloo:
-    """torch.distributed's allreduce; its own threads complete the future."""
+class ByTorch:
+    """torch.distributed's allreduce, by the library of its default group, which completes the future by itself."""
 
-    def __init__(self, average: Average = average_over_ranks) -> None:
-        self._average = average
+    def __init__(self, average: Average = average_over_ranks, library: str = GLOO) -> None:
+        self._average, self._library = average, library
 
     def start(self, gradients: Tensor, index: int) -> TensorFuture:
         """See :class:`Exchange`."""
@@ -69,7 +70,8 @@ class ByGloo:
 
     def method(self) -> dict[str, Any]:
         """See :class:`Exchange`."""
-        return {"call": "torch.distributed.all_reduce", "completes": "gloo's threads"}
+        told = {"call": "torch.distributed.all_reduce", "completes": f"{self._library}'s threads"}
+        return told if self._library == GLOO else told | {"completes": "the device's stream", "hardware": NOT_VERIFIED}
 
 
 class ByMpi:
