@@ -89,6 +89,20 @@ def test_save_compare_and_fail(pytester: pytest.Pytester) -> None:
     slow.stdout.fnmatch_lines(["*benchmark 'test_marked': 2 tests*"])
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_baseline_of_another_host_is_compared_by_its_path_and_a_missing_one_is_told(
+    pytester: pytest.Pytester,
+) -> None:
+    """A public case: comparing breaks when the machine's id changes; a baseline that is not there must not pass."""
+    assert run(pytester, TESTS, "--benchmark-json=base.json").ret == 0
+    base = pytester.path / "base.json"
+    base.write_text(base.read_text().replace(json.loads(base.read_text())["machine_info"]["node"], "another-host"))
+    gate = "--benchmark-compare-fail=median:10%"
+    assert run(pytester, TESTS, f"--benchmark-compare={base}", gate).ret == 0
+    assert run(pytester, TESTS, f"--benchmark-compare={base}", gate, slower=1.2).ret != 0
+    assert run(pytester, TESTS, "--benchmark-compare=0007", gate).ret != 0
+
+
 def test_what_the_library_lacks_is_skipped_and_what_came_back_wrong_fails(pytester: pytest.Pytester) -> None:
     tests = """
 def test_lacks(fabric_benchmark): fabric_benchmark("allreduce", size=8, dtype="float16")
@@ -170,7 +184,7 @@ def together(tmp_path_factory: pytest.TempPathFactory) -> tuple[jobs.Done, Path]
     path = directory / "test_ranks.py"
     path.write_text(RANKS)
     files = (f"--benchmark-json={directory / 'out.json'}", f"--junitxml={directory / 'out.xml'}")
-    return under_mpiexec(path, "-q", *files), directory
+    return under_mpiexec(path, "-q", "-W", "error", *files), directory
 
 
 def test_under_mpiexec_rank_0_reports_and_a_failing_rank_fails_all(together: tuple[jobs.Done, Path]) -> None:
