@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType
 
 from tabulate import tabulate
 
 from fabrics.errors import CannotRun, UserError
-from fabrics.model import Fabric, Proof
+from fabrics.model import Proof
 from microbench import mpi, registry, sync
 from microbench.buffers import PAGE_POLICIES
 from microbench.case import Case
@@ -33,14 +33,15 @@ from suite import (
     cmd_run,
     environment,
     osuformat,
-    overlaps,
+    protocol,
     session,
     together,
     trained,
     user_settings,
 )
+from suite.headline import Samples
 
-TABLE, JSON, OSU = "table", "json", "osu"
+TABLE, JSON, OSU, EVENTS = "table", "json", "osu", "events"  # the last with samples, for programs of ours
 _FABRIC = "as launched"
 _SIZES = "8:4M"
 _USUAL_S = 0.5
@@ -93,8 +94,8 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--pages", choices=PAGE_POLICIES, default="small", help="page policy (default: small)")
     arguments.add_units(parser)
     parser.add_argument(
-        "--format", choices=(TABLE, JSON, OSU), default=TABLE,
-        help="a table, one record a line (json), or the columns and statistics of OSU's own tests (osu)",
+        "--format", choices=(TABLE, JSON, OSU, EVENTS), default=TABLE, metavar="F",
+        help="table (the default), json (a record a line), or osu (columns and statistics of OSU's own tests)",
     )  # fmt: skip
     parser.add_argument("--json", dest="format", action="store_const", const=JSON, help="the same as --format json")
     parser.add_argument("--module", action="append", default=[], help=argparse.SUPPRESS)
@@ -112,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
             )
         )
         return 0
-    cases = _cases(args, table)
+    cases = cases_of(args, table)
     if args.format == OSU:
         osuformat.table(table.get(args.name), args.mode)
     if args.fabric:
@@ -140,7 +141,8 @@ def _launched(args: argparse.Namespace, table: registry.Registry) -> int:
     return cmd_run.measure(usual, file, told)
 
 
-def _cases(args: argparse.Namespace, table: registry.Registry) -> list[Case]:
+def cases_of(args: argparse.Namespace, table: registry.Registry) -> list[Case]:
+    """The cases that a command line asks for, a size each; UserError for what cannot be meant."""
     if not args.name:
         raise UserError(f"bench needs a NAME: one of {', '.join(b.name for b in table)}")
     try:
@@ -201,8 +203,7 @@ def _dtype(name: str | None, benchmark: registry.Benchmark) -> str:
 
 def _measure(MPI: ModuleType, cases: Sequence[Case], table: registry.Registry, args: argparse.Namespace) -> int:  # noqa: N803
     try:
-        fabric = Fabric(_FABRIC, "tcp" if overlaps.libraries(cases[0]) else "shm", ())
-        job = session.open_job(MPI, fabric, pages=args.pages)
+        job = open_job(MPI, cases[0], args)
         job.roles = benchdpus.roles(args, job.hosts)
         return _rows(job, cases, table, args)
     except Exception as error:
@@ -213,12 +214,19 @@ def _measure(MPI: ModuleType, cases: Sequence[Case], table: registry.Registry, a
         session.abort(MPI, error)
 
 
-def _rows(job: Job, cases: Sequence[Case], table: registry.Registry, args: argparse.Namespace) -> int:
+def open_job(MPI: ModuleType, case: Case, args: argparse.Namespace) -> Job:  # noqa: N803 - the module's own name
+    """The job of all ranks, as they were launched."""
+    fabric = Fabric(_FABRIC, "tcp" if overlaps.libraries(case) else "shm", ())
+    return session.open_job(MPI, fabric, pages=args.pages)
+
+
+def measured(
+    job: Job, cases: Sequence[Case], table: registry.Registry, args: argparse.Namespace
+) -> Iterator[tuple[Record, Samples]]:
+    """Run the cases on every rank; on rank 0 each record with its samples. Every rank has to take them all."""
     if table.get(args.name).kind == registry.TRAIN and job.size == 1:
         raise CannotRun("train needs 2 ranks or more: start it with mpiexec, or name a --fabric to launch them over")
     level, proof = mpi.provided_level(job.engine.MPI), Proof("unknown", "no probe in a job of your own")
-    records: list[Record] = []
-    timed = not table.get(args.name).kind
     sizes = ",".join(str(case.nbytes) for case in cases if case.nbytes is not None) or "none"
     wanted = {
         "sizes": sizes,
@@ -234,18 +242,27 @@ def _rows(job: Job, cases: Sequence[Case], table: registry.Registry, args: argpa
     for case in (replace(case, ranks=job.size) for case in cases):
         outcome = session.run_case(job, case, table)
         if job.rank == 0:
-            record = session.compose(job, case, outcome, proof, level)
-            if args.format == OSU:
-                _print_osu(osuformat.table(table.get(args.name), args.mode), record, outcome.samples, not records)
-            else:
-                _print(record, records, None if args.format == JSON else BYTE_RATES[args.units], timed)
-            records.append(record)
+            yield session.compose(job, case, outcome, proof, level), outcome.samples
+
+
+def _rows(job: Job, cases: Sequence[Case], table: registry.Registry, args: argparse.Namespace) -> int:
+    records: list[Record] = []
+    timed = not table.get(args.name).kind
+    for record, samples in measured(job, cases, table, args):
+        if args.format == EVENTS:
+            sys.stdout.buffer.write(protocol.encode({"record": asdict(record), "samples": protocol.pack(samples)}))
+            sys.stdout.flush()
+        elif args.format == OSU:
+            _print_osu(osuformat.table(table.get(args.name), args.mode), record, samples, not records)
+        else:
+            _print(record, records, None if args.format == JSON else BYTE_RATES[args.units], timed)
+        records.append(record)
     for line in () if args.format != TABLE else benchtable.notes(records) if timed else benchtable.data(records):
         print(line)
     return int(job.decide(CannotRun.exit_code if any(record.status in WRONG for record in records) else 0))
 
 
-def _print_osu(table: osuformat.Table, record: Record, samples: osuformat.Samples, first: bool) -> None:
+def _print_osu(table: osuformat.Table, record: Record, samples: Samples, first: bool) -> None:
     lines = osuformat.title(table, record, environment.version()) if first else []
     print("\n".join([*lines, osuformat.row(table, record, samples)]), flush=True)
 

@@ -25,7 +25,7 @@ from suite.imported.formats import FORMATS, read
 from suite.imported.model import Log, Trouble
 from suite.imported.records import Told
 
-LARGEST_BYTES = 256 << 20
+LARGEST_BYTES = 64 << 20
 _SHOWN = 20  # lines that are named on standard error; run.json has all
 AGAIN = "the same content was imported already, so it is no further launch"
 

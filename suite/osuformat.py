@@ -7,16 +7,13 @@ scatter are what goes to each peer. Iterations in which a rank began late are le
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from fabrics.errors import UserError
 from microbench.record import Record
 from microbench.registry import LIBRARY, MPI, Benchmark
+from suite.headline import Samples, counted, series
 
 _COLUMN, _FIRST = 18, 10
 _PAIRS = {"latency": "Latency", "bandwidth": "Bandwidth", "bibw": "Bi-Directional Bandwidth",
@@ -32,8 +29,6 @@ _OVERLAP = "overlap_"
 _HEADS = {"latency": ("Avg Latency(us)",), "bandwidth": ("Bandwidth (MB/s)",), "bibw": ("Bandwidth (MB/s)",),
           "message_rate": ("MB/s", "Messages/s")}  # fmt: skip
 _BESIDE = ("Overall(us)", "Compute(us)", "Pure Comm.(us)", "Overlap(%)")
-
-Samples = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -96,14 +91,11 @@ def row(t: Table, record: Record, samples: Samples) -> str:
 
 def _values(t: Table, record: Record, samples: Samples) -> Sequence[float]:
     """In us, MB/s and messages/s, from every counted sample of every rank."""
-    times = np.asarray(samples["time"], float) * 1e-9 / float(record.method.get("batched") or 1)
-    if "valid" in samples:
-        times = times[:, np.asarray(samples["valid"])[0].astype(bool)]
     if t.benchmark in _COLLECTIVES:
-        return [float(times.mean()) * 1e6]
+        return [float(counted(record, samples).mean()) * 1e6]
     if t.benchmark == "latency":
-        return [float(times[0].mean()) / 2 * 1e6]
-    window_s = float(times[list(record.reported_ranks)].max(axis=0).mean())
+        return [float(series(record, samples).mean()) * 1e6]
+    window_s = float(series(record, samples).mean())
     messages = float(record.method["window"]) * float(record.method.get("pairs") or 1)
     ways = 2 if t.benchmark == "bibw" else 1
     bandwidth = ways * messages * (record.nbytes or 0) / window_s / 1e6

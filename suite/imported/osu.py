@@ -40,6 +40,7 @@ _TITLE = re.compile(
 )
 _DATATYPE = re.compile(r"#\s*Datatype:\s*(\S+)\s*")
 _PAIRS = re.compile(r"#\s*\[\s*pairs:\s*(\d+)\s*\]\s*\[\s*window size:\s*(\d+)\s*\]\s*")
+_BUFFERS = re.compile(r"#\s*Send Buffer on (\w+).* Receive Buffer on (\w+).*")
 _HEADING = re.compile(r"#\s*(?:Size|(?:Avg )?Latency|Overall)\b.*[(\[/]")
 _FORMULA = re.compile(r"#\s*Overall\s*=")
 _UNIT = re.compile(r"(?P<name>.*?)\s*[\[(](?P<unit>us|ms|s|B|MB/s|GB/s|%)[\])]")
@@ -132,6 +133,11 @@ def _header(test: Test, line: Line) -> Test:
     """What a comment below the title adds: the type, the pairs, or the headings of the columns."""
     if found := _DATATYPE.fullmatch(line.text):
         return replace(test, result=replace(test.result, dtype=dtype(found[1])))
+    if found := _BUFFERS.fullmatch(line.text):
+        buffers = f"{found[1]} to {found[2]}".lower()
+        device = test.result.device if buffers == "host to host" or test.result.device != "cpu" else "device"
+        told = {**test.result.method, "buffers": buffers}
+        return replace(test, result=replace(test.result, device=device, method=told))
     if found := _PAIRS.fullmatch(line.text):
         told = {**test.result.method, "pairs": int(found[1]), "window": int(found[2])}
         return replace(test, result=replace(test.result, ranks=2 * int(found[1]), method=told))

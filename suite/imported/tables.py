@@ -20,7 +20,7 @@ class Reader:
     last: int = 0
     found: list[Found] = field(default_factory=list)
     left: list[tuple[int, str]] = field(default_factory=list)
-    _rows: list[tuple[Line, Found | None]] = field(default_factory=list)
+    _rows: list[tuple[Line, Found]] = field(default_factory=list)
     _seen: set[Hashable] = field(default_factory=set)
     _twice: bool = False
     _heading: int = 0
@@ -54,7 +54,7 @@ class Reader:
         if self._twice:
             self.left += [(row.number, TWICE) for row, _ in self._rows]
         else:
-            self.found += [result for _, result in self._rows if result is not None]
+            self.found += [result for _, result in self._rows]
         if self._heading and not self._rows and not any(line > self._heading for line, _ in self.left):
             self.left.append((self._heading, EMPTY))
         self._rows, self._seen, self._twice, self._heading = [], set(), False, 0

@@ -165,6 +165,27 @@ def test_overlap_is_signed_and_is_not_told_where_the_collective_takes_no_time() 
     assert value(tests, "host.test") == pytest.approx(38.84e-6)
 
 
+@pytest.mark.parametrize(
+    ("title", "buffers", "device"),
+    [("MPI-CUDA", "DEVICE (D) and Receive Buffer on HOST (H)", "cuda"),
+     ("MPI", "HOST (H) and Receive Buffer on HOST (H)", "cpu"),
+     ("MPI", "DEVICE (D) and Receive Buffer on DEVICE (D)", "device")],
+)  # fmt: skip
+def test_where_buffers_were_is_not_lost(title: str, buffers: str, device: str) -> None:
+    text = LATENCY.replace("MPI Latency", f"{title} Latency").replace("# Size", f"# Send Buffer on {buffers}\n# Size")
+    (found,), left = made(text + "8     2.05\n")
+    assert not left
+    assert found.device == device
+
+
+def test_one_sided_tests_are_not_taken_for_two_sided_ones() -> None:
+    title = "# OSU MPI_Put Latency Test v5.9\n# Window creation: MPI_Win_allocate\n"
+    text = title + "# Size          Latency (us)\n8     1.05\n"
+    (found,), left = made(text, Told("eth0", 2))
+    assert not left
+    assert (found.benchmark, value(found, "time")) == ("osu_put_latency", pytest.approx(1.05e-6))
+
+
 def test_a_barrier_and_startup_have_no_size() -> None:
     barrier = at(sample("osu_barrier.txt", 4), None)
     assert (barrier.benchmark, barrier.ranks, value(barrier, "time")) == ("barrier", 4, pytest.approx(1.42e-6))
