@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType
@@ -12,7 +12,7 @@ from types import ModuleType
 from tabulate import tabulate
 
 from fabrics.errors import CannotRun, UserError
-from fabrics.model import Proof
+from fabrics.model import Fabric, Proof
 from microbench import mpi, registry, sync
 from microbench.buffers import PAGE_POLICIES
 from microbench.case import Case
@@ -33,6 +33,7 @@ from suite import (
     cmd_run,
     environment,
     osuformat,
+    overlaps,
     protocol,
     session,
     together,
