@@ -118,7 +118,9 @@ class Trial:
 
     def disturbance(self, mode: str) -> str:
         """What says that the compute alone took longer than it should have, or nothing."""
-        compute = self.value("compute") or 0.0
+        compute = self.value("compute")
+        if compute is None:
+            return ""
         if (ratio := median([*map(_off_calibration, self.records)] or [1.0])) > _OFF_CALIBRATION:
             return f"compute took {ratio:.2f} times its calibrated time"
         for name in dict.fromkeys((mode, best_host(self.metrics))):

@@ -8,7 +8,7 @@ from microbench.record import Metric, Record
 from reports.claims import NOT_JUDGED, Trial, not_dpus
 from reports.exchanges import NOOP
 from reports.load import mapping, mappings
-from reports.modes import BLOCKING, OVERLAP_LEGEND, modes, offloaded
+from reports.modes import BLOCKING, modes, offloaded
 from reports.units import GBIT_PER_S, MS, NS_PER_BYTE, PER_S, PERCENT, PLAIN, Unit, size, unit_for
 
 _COLUMNS: tuple[tuple[str, str, Unit], ...] = (
@@ -39,7 +39,7 @@ def lines(record: Record, byte_rate: Unit) -> list[str]:
 
 
 def _compared(record: Record) -> list[str]:
-    """A mode a line, overlap and net gain with their intervals; then what they are, and what is claimed of them."""
+    """A mode a line, overlap and net gain with their intervals; then what is claimed of them."""
     found = record.metrics
     there = [column for column in _COLUMNS if any(f"{mode}.{column[0]}" in found for mode in modes(found))]
     heads, align = ["mode"], ["left"]
@@ -66,14 +66,13 @@ def _cells(record: Record, mode: str, name: str, unit: Unit) -> list[str]:
 
 
 def _explained(record: Record) -> list[str]:
-    """Why there is no value, what overlap and net gain are, and on which side an offload is."""
+    """Why there is no value, what a net gain is against, and on which side an offload is."""
     found, trial = record.metrics, Trial.of_record(record)
     offloads = [mode for mode in modes(found) if offloaded(mode)]
     told = [f"{mode}: overlap {metric.note}" for mode in modes(found)
             if (metric := found.get(f"{mode}.overlap")) and len(metric.note) > _LONG]  # fmt: skip
     told += [f"left out: {mode}: {why}" for mode, why in mapping(record.method.get("left_out")).items()]
     told += _warnings(record)
-    told += [f"overlap: {OVERLAP_LEGEND}"] if any(name.endswith(".overlap") for name in found) else []
     claims = {mode: trial.claim(mode) for mode in offloads}
     if any(claim.side != NOT_JUDGED for claim in claims.values()):
         most = "" if trial.ceiling is None else f"; at most {PERCENT.text(trial.ceiling)} %"

@@ -7,17 +7,11 @@ from typing import Any
 
 from microbench.record import Metric, Record, shared_words
 from reports.units import MB_PER_S
-from suite import benchmodes
+from suite import benchmodes, benchtable
 
 
 def record(metrics: dict[str, Metric], **more: Any) -> Record:
     return Record("x", "offload_allreduce", "as launched", "ok", nbytes=4 << 20, metrics=metrics, **more)
-
-
-LEGEND = (
-    "# overlap: (pure + compute - overall) / min(pure, compute), signed and unclipped; above 1 overall was shorter "
-    "than the longer of pure and compute, so that this one was inflated"
-)
 
 
 def test_modes_stand_beside_each_other_with_the_net_gain_that_judges() -> None:
@@ -37,7 +31,7 @@ def test_modes_stand_beside_each_other_with_the_net_gain_that_judges() -> None:
     assert rows["staged"].split()[1:] == ["-", "40.00", "-", "33.3", "[30.0,", "35.0]"]
     assert rows["rma"].endswith("n/a  not used")
     assert told[7:] == [
-        "# left out: window: no common kernel", "# hm", LEGEND,
+        "# left out: window: no common kernel", "# hm",
         "# net gain: against the best host mode: thread, gloo not measured; at most 40.0 %; blocking computes after "
         "the collective",
         "# staged: gains", "# rma: not judged: host (offload not used)",
@@ -73,7 +67,11 @@ def test_an_overlap_of_noise_says_below_the_table_why_there_is_none() -> None:
                "host.overlap": Metric(None, "1", 12, note=note)}  # fmt: skip
     told = benchmodes.lines(record(metrics), MB_PER_S)
     assert told[2].split() == ["host", "3.500", "n/a"]
-    assert told[3:] == [f"# host: overlap {note}", LEGEND]
+    assert told[3:] == [f"# host: overlap {note}"]
+    assert benchtable.data([record(metrics)]) == [
+        "# overlap: (pure + compute - overall) / min(pure, compute), signed and unclipped; above 1 overall was shorter "
+        "than the longer of pure and compute, so that this one was inflated"
+    ]
 
 
 def test_dpus_on_a_hosts_machine_tell_nothing_of_what_can_hide() -> None:
