@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from reports.claims import DISTURBED, Trial
 from reports.comparison.alike import differences
 from reports.comparison.sides import FEWEST_RUNS, Side, SideCase
 from reports.limits.model import BASELINE, LINE_RATE, POPULATION, Bar, Criterion
@@ -13,6 +14,7 @@ from reports.summary import Summary
 from reports.units import BITS, count, rate
 from reports.view import View, links, setup, ways
 
+_AGAINST_COMPUTE = ("overlap", "exposed", "availability", "dilation")
 FEWEST_ALIKE = 5  # of a population: of fewer nobody can say which one is the odd one
 
 
@@ -48,11 +50,22 @@ def bar(known: Known, criterion: Criterion, s: Summary, population: Sequence[Sum
 
 
 def doubtful(known: Known, criterion: Criterion, s: Summary) -> str:
-    """Why what a case is held against may not be judged by, or nothing: a baseline of too few runs."""
+    """Why a case may not be judged, or nothing: an offload of which nothing is claimed, a baseline of too few runs."""
+    if why := _unclaimed(known.v, criterion.metric, s):
+        return why
     if criterion.reference != BASELINE or known.baseline is None:
         return ""
     runs = len(known.baseline.cases[s.id].metrics[criterion.metric].runs)
     return f"a baseline of {count(runs, 'run')}: {FEWEST_RUNS} or more are judged by" if runs < FEWEST_RUNS else ""
+
+
+def _unclaimed(v: View, metric: str, s: Summary) -> str:
+    """Why an overlap may not be judged, or nothing: as the report has it."""
+    mode, _, what = metric.rpartition(".")
+    if what == "net_gain":
+        return Trial.of(v, s).claim(mode).why
+    disturbed = Trial.of(v, s).disturbance(mode) if mode and what in _AGAINST_COMPUTE else ""
+    return f"{DISTURBED}: {disturbed}" if disturbed else ""
 
 
 def _line_rate(v: View, s: Summary) -> tuple[float, str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from microbench.record import Metric
 from reports.limits.judge import judge
-from reports.limits.model import Limits, Range, first_code
+from reports.limits.model import Judged, Limits, Range, first_code
 from tests.reports.folder import MIB, Folder, metric
 from tests.reports.limits.planted import MB, criterion, fabric, only, rate, ruled, seen, stream
 
@@ -216,3 +218,22 @@ def test_the_exit_code_is_that_of_all_cases_together() -> None:
     found = judge(seen(f), Limits("x", (fails,)))
     assert (found.code, found.doubtful) == (1, (f.records[0].id, f.records[1].id))
     assert judge(seen(f), Limits("x", (criterion(lower=1.0),))).code == 0
+
+
+def test_an_offload_is_judged_only_where_the_report_claims_a_side() -> None:
+    def gain(compute_s: float, metric: str = "window.net_gain", **more: Any) -> Judged:
+        f = Folder()
+        shares = {"window.net_gain": 0.3, "window.overlap": 0.9}
+        times = {"compute": compute_s, "host.overall": 60.0, "probes16.overall": 60.0, "window.overall": 40.0}
+        metrics = {name: Metric(x, "s", 12, x, x) for name, x in times.items()}
+        metrics |= {name: Metric(x, "1", 12, x - 0.05, x + 0.05) for name, x in shares.items()}
+        f.add("offload_allreduce", "eth10g", MIB, metrics=metrics, **more)
+        return only(f, criterion(metric, "1", names={"benchmark": ("offload_allreduce",)}, lower=0.2))
+
+    assert gain(36.0).verdict == "pass"
+    assert (gain(50.0).verdict, gain(50.0).reason) == (
+        "inconclusive", "the compute baseline was disturbed: window with compute took 20.0 % less than compute alone",
+    )  # fmt: skip
+    assert gain(50.0, "window.overlap").verdict == "inconclusive"
+    shared = gain(36.0, hosts=("vm", "vm", "vm"), roles=("host", "host", "dpu"))
+    assert (shared.verdict, shared.reason) == ("inconclusive", "DPU ranks share machine vm with hosts: not a DPU")
