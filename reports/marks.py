@@ -10,7 +10,8 @@ from reports.view import View, alone, impossible, links, ways
 
 def marks(v: View, s: Summary) -> str:
     """The marks of a case, as its table's notes have them."""
-    named = (("EMULATED", s.emulated or s.fabric in v.emulated), ("unproved", unproved(s)),
+    named = (("imported", s.imported), ("EMULATED", s.emulated or s.fabric in v.emulated),
+             ("unproved", unproved(s)),
              ("DISPROVED", s.proof == "disproved"), ("OVERSUBSCRIBED", s.oversubscribed),
              ("> declared rate", above_declared(v, s)), ("> any memory", bool(impossible(s.metrics, s.hosts))),
              ("intra-node", s.fabric in v.networks and s.ranks > 1 and len(set(s.hosts)) == 1),

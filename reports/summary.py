@@ -14,6 +14,7 @@ from microbench.stats import quantile, samples_needed
 
 LAUNCHES_FOR_INTERVAL = samples_needed(0.5)
 WRONG = ("failed", "timeout", "invalid")  # of a record: something did not go as it should have
+IMPORTED = "imported"  # the proof of what another suite measured
 NOT_OK = ("invalid", "failed", "timeout", "unsupported", "skipped")  # the most telling first
 
 
@@ -67,6 +68,11 @@ class Summary:
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     spread: Mapping[str, Spread] = field(default_factory=dict)
     method: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def imported(self) -> bool:
+        """Whether another suite measured it: it has no proof, no samples, and of one launch no interval."""
+        return self.proof == IMPORTED
 
     @property
     def published(self) -> bool:

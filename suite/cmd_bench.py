@@ -31,6 +31,8 @@ from suite import (
     benchtable,
     benchtrain,
     cmd_run,
+    environment,
+    osuformat,
     overlaps,
     session,
     together,
@@ -38,6 +40,7 @@ from suite import (
     user_settings,
 )
 
+TABLE, JSON, OSU = "table", "json", "osu"
 _FABRIC = "as launched"
 _SIZES = "8:4M"
 _USUAL_S = 0.5
@@ -89,7 +92,11 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--pages", choices=PAGE_POLICIES, default="small", help="page policy (default: small)")
     arguments.add_units(parser)
-    parser.add_argument("--json", action="store_true", help="one record a line instead of a table")
+    parser.add_argument(
+        "--format", choices=(TABLE, JSON, OSU), default=TABLE,
+        help="a table, one record a line (json), or the columns and statistics of OSU's own tests (osu)",
+    )  # fmt: skip
+    parser.add_argument("--json", dest="format", action="store_const", const=JSON, help="the same as --format json")
     parser.add_argument("--module", action="append", default=[], help=argparse.SUPPRESS)
     parser.set_defaults(run=run)
 
@@ -106,6 +113,8 @@ def run(args: argparse.Namespace) -> int:
         )
         return 0
     cases = [replace(case, device=args.device) for case in _cases(args, table)]
+    if args.format == OSU:
+        osuformat.table(table.get(args.name), args.mode)
     if args.fabric:
         return _launched(args, table)
     require(args.device)
@@ -124,7 +133,7 @@ def _launched(args: argparse.Namespace, table: registry.Registry) -> int:
 
     def told(directory: Path) -> str:
         found = load(directory)
-        if args.json:
+        if args.format == JSON:
             return "".join(f"{record.to_json()}\n" for record in found.records)
         return "".join(f"{line}\n" for line in benchtrain.lines(found, BYTE_RATES[args.units]))
 
@@ -226,11 +235,19 @@ def _rows(job: Job, cases: Sequence[Case], table: registry.Registry, args: argpa
         outcome = session.run_case(job, case, table)
         if job.rank == 0:
             record = session.compose(job, case, outcome, proof, level)
-            _print(record, records, None if args.json else BYTE_RATES[args.units], timed)
+            if args.format == OSU:
+                _print_osu(osuformat.table(table.get(args.name), args.mode), record, outcome.samples, not records)
+            else:
+                _print(record, records, None if args.format == JSON else BYTE_RATES[args.units], timed)
             records.append(record)
-    for line in () if args.json else benchtable.notes(records) if timed else benchtable.data(records):
+    for line in () if args.format != TABLE else benchtable.notes(records) if timed else benchtable.data(records):
         print(line)
     return int(job.decide(CannotRun.exit_code if any(record.status in WRONG for record in records) else 0))
+
+
+def _print_osu(table: osuformat.Table, record: Record, samples: osuformat.Samples, first: bool) -> None:
+    lines = osuformat.title(table, record, environment.version()) if first else []
+    print("\n".join([*lines, osuformat.row(table, record, samples)]), flush=True)
 
 
 def _print(record: Record, before: Sequence[Record], byte_rate: Unit | None, timed: bool) -> None:

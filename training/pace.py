@@ -11,7 +11,7 @@ from training.setup import BFLOAT16, STRONG, Setup
 READY_STEPS = 2  # that are watched beside the rounds; of each other size of buckets one
 FIRST_STEPS = 1  # by each exchange, which the check before the rounds takes once more
 _ROUNDS_PER_ALONE = 5
-_MACS_PER_S = 10e9  # of one core, in float32; seen: 18e9
+_MACS_PER_S = 16e9  # of one core, in float32; seen: 18e9
 _BFLOAT16_SLOWER = 4.0  # on cores without instructions for it
 _PASSES = 3  # a backward pass takes twice a forward one
 _GIGA_MACS = {  # of one image of the usual size in a forward pass, as torchvision counts them; of CIFAR's, He et al.
@@ -19,7 +19,7 @@ _GIGA_MACS = {  # of one image of the usual size in a forward pass, as torchvisi
     "resnet32": 0.070, "resnet44": 0.098, "resnet56": 0.127, "resnet110": 0.256, "vgg16": 15.47, "alexnet": 0.71,
     "inception_v3": 5.71, "inception_v3_aux": 5.71,
 }  # fmt: skip
-_PER_BYTE_S = 2e-9  # of gradients, in a step: copies to buckets and back, and the optimizer
+_PER_BYTE_S = 0.6e-9  # of gradients, in a step: copies to buckets and back, and the optimizer
 _PER_BUCKET_S = 2e-3
 _CONNECT_S = 3.0  # torch's group, DPUs' windows
 
@@ -38,11 +38,11 @@ def compute_s(setup: Setup, batch: int) -> float:
 
 
 def exchange_s(setup: Setup, ranks: int, bytes_per_s: float) -> float:
-    """About how long an exchange of all gradients takes that hides behind nothing: a ring's bytes, at half the rate."""
+    """About how long an exchange of all gradients takes, nothing hidden: a ring's bytes at two thirds of the rate."""
     model = MODELS[setup.workload.model]
     nbytes = model.parameters * (2 if setup.dtype == BFLOAT16 else FLOAT32_BYTES)
     buckets = model.tensors if any(UNFUSED in name for name in setup.exchanges) else 0
-    return 2 * (2 * (ranks - 1) / ranks * nbytes / bytes_per_s) + buckets * _PER_BUCKET_S
+    return 1.5 * (2 * (ranks - 1) / ranks * nbytes / bytes_per_s) + buckets * _PER_BUCKET_S
 
 
 def at_most_s(setup: Setup, ranks: int, budget_s: float, max_rounds: int, bytes_per_s: float) -> float:

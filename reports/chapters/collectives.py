@@ -83,7 +83,8 @@ def _timed(v: View, group: Sequence[Summary]) -> str:
         tables.Column(f"busbw {v.byte_rate.name}", cells.value("busbw", v.byte_rate) if rated else lambda _: ""),
         tables.Column("n", cells.samples("time")), cells.against(v, group, "time"), cells.notes(v),
     ]  # fmt: skip
-    title = f"{group[0].benchmark.replace('_', ' ').capitalize()}, time of the slowest rank"
+    whose = "time as its suite tells it" if group[0].imported else "time of the slowest rank"
+    title = f"{group[0].benchmark.replace('_', ' ').capitalize()}, {whose}"
     return cells.titled(title, group, ("time", "time_p99", "busbw"), tables.by_size(group, columns))
 
 

@@ -29,8 +29,12 @@ def block(v: View, s: Summary) -> str:
     compute = f", compute {cells.told(s, 'compute', MS)}" if "compute" in s.metrics else ""
     noted, what = marks(v, s), f" ({s.workload})" if s.workload else ""
     heading = (f"{size(s.nbytes)} on {s.fabric}{what}{f' ({noted})' if noted else ''}{compute}; "
-               f"intervals: {cells.based(launches or [s.launches])}")  # fmt: skip
+               f"intervals: {_basis(s, launches)}")  # fmt: skip
     return "\n\n".join([tables.prose(heading), *tables.fitted(columns), *_left_out(v, s)])
+
+
+def _basis(s: Summary, launches: list[int]) -> str:
+    return "none" if s.imported and s.launches == 1 else cells.based(launches or [s.launches])
 
 
 def _column(v: View, s: Summary, mode: str, mixed: bool) -> dict[str, str]:

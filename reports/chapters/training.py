@@ -107,13 +107,10 @@ def column(v: View, s: Summary, mode: str, noted_by: Sequence[Summary] = ()) -> 
 
 
 def _tails(v: View, s: Summary, mode: str) -> dict[str, str]:
-    """Images per second of steps as long as a percentile, or why there are none."""
-    of, told = images(v.launches(s), mode), {}
-    for part, label in TAILS:
-        metric = s.metrics.get(metric_name(mode, part))
-        if of is not None and metric is not None:
-            told[label] = PER_S.text(of / metric.value) if metric.value else cells.value(metric_name(mode, part), MS)(s)
-    return told
+    """Images per second of steps as long as a percentile, where there are steps enough for one."""
+    of = images(v.launches(s), mode)
+    known = [(label, value) for part, label in TAILS if (value := s.value(metric_name(mode, part)))]
+    return {label: PER_S.text(of / value) for label, value in known if of is not None}
 
 
 def _facts(v: View, group: Sequence[Summary]) -> str:

@@ -67,7 +67,7 @@ def findings(v: View, group: Sequence[Summary]) -> Iterator[Finding]:
         found = {mode: ratio for mode in exchanges(s) if (ratio := step_ratio(v, s, mode)) is not None}
         if found:
             mark = " (EMULATED)" if s.fabric in v.emulated else ""
-            parts.append(f"{s.fabric}{mark} " + ", ".join(f"{m} {_told(r)} {_verdict(r)}" for m, r in found.items()))
+            parts.append(f"{s.fabric}{mark} " + ", ".join(f"{m} {_told(r)}{_verdict(r)}" for m, r in found.items()))
             values[s.fabric] = {mode: vars(ratio) for mode, ratio in found.items()}
     if parts:
         s = group[0]
@@ -77,6 +77,8 @@ def findings(v: View, group: Sequence[Summary]) -> Iterator[Finding]:
 
 
 def _verdict(ratio: Ratio) -> str:
+    if ratio.low is None:
+        return ""
     if not ratio.beyond_one:
-        return "(not told apart)"
-    return "(shorter)" if ratio.value < 1 else "(LONGER)"
+        return " (not told apart)"
+    return " (shorter)" if ratio.value < 1 else " (LONGER)"

@@ -47,7 +47,7 @@ models = [{ model = "resnet50", batch = 16, image_px = 64, exchanges = ["gloo", 
 [[train]]
 fabrics = ["eth2g5", "eth10g"]
 min_iterations = 2
-max_iterations = 6
+max_iterations = 5
 budget_s = 5
 models = [{ model = "resnet20", batch = 128 }]
 [[train]]
@@ -55,7 +55,7 @@ fabrics = ["eth2g5", "eth10g"]
 min_iterations = 2
 max_iterations = 2
 budget_s = 5
-models = [{ model = "vgg16", batch = 8, image_px = 32 }]
+models = [{ model = "vgg16", batch = 4, image_px = 32 }]
 """
 _SPLIT = """
 precision = 0

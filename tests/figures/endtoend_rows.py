@@ -117,9 +117,9 @@ def effect(slow: Trained, fast: Trained, mode: str) -> Row:
     if why := slow.missing(metric) or fast.missing(metric):
         return figure(name, target, None, 0, False, why)
     found = speed(fast.summary, slow.summary, metric)
-    if found is None or found.low is None:
-        return figure(name, target, None if found is None else found.value, 0, False, "no interval")
     n = min(slow.summary.launches, fast.summary.launches)
+    if found is None or found.low is None:
+        return figure(name, target, None if found is None else found.value, n, False, "no interval")
     return figure(name, target, found.value, n, found.low > 1, f"{found.text}, {found.basis}")
 
 

@@ -106,6 +106,16 @@ def test_a_step_is_called_shorter_or_longer_only_where_intervals_say_so(tmp_path
     assert f"] ({said})." in flat(chapter(f, tmp_path))
 
 
+def test_exchanges_without_intervals_are_not_judged(tmp_path: Path) -> None:
+    f = Folder()
+    record = steps.add(f, "eth2g5", {"gloo": 1.10, "mpi": 1.00})
+    few = {
+        name: metric(record.metrics[name].value, n=5, half=None, note="n=5 < 6") for name in ("gloo.step", "mpi.step")
+    }
+    f.records[-1] = type(record)(**{**vars(record), "metrics": {**record.metrics, **few}})
+    assert "one side has no interval: eth2g5 (EMULATED) mpi 0.91x (no interval)." in flat(chapter(f, tmp_path))
+
+
 def test_a_replayed_peer_is_printed_wherever_its_numbers_are(tmp_path: Path) -> None:
     f = Folder()
     pair = {"gloo": 1.13, "dpu": 0.93}
@@ -132,8 +142,8 @@ def test_tails_are_told_in_images_and_what_lacks_samples_says_so(tmp_path: Path)
     assert summarised.metrics["gloo.step_p90"].value == 1.25
     text = chapter(f, tmp_path)
     assert row(text, "step p90 ms") == [["n=12 < 36", "1250.0 [1237.5, 1262.5]"]]
-    assert row(text, "images/s p90") == [["n=12 < 36", "25.60"]]
-    assert row(text, "images/s p99") == [["n=12 < 368", "20.00"]]
+    assert row(text, "images/s p90") == [["-", "25.60"]]
+    assert row(text, "images/s p99") == [["-", "20.00"]]
 
 
 def test_a_percentile_that_a_launch_cannot_tell_is_not_told_of_the_others(tmp_path: Path) -> None:
