@@ -95,7 +95,7 @@ def test_too_few_sizes_are_told() -> None:
 
 def test_a_segment_that_fits_is_trusted_where_another_does_not() -> None:
     sizes = [1 << k for k in range(4, 24)]
-    times = [5e-6 * (1 + 0.5 * (k % 2)) if m < 1 << 14 else m * 1e-9 for k, m in enumerate(sizes)]
+    times = [5e-6 * (1 + 0.5 * (k % 2)) if m < 1 << 12 else 50e-6 + m * 1e-9 for k, m in enumerate(sizes)]
     found = hockney.fit(exact(sizes, times), resamples=0)
     assert not found.fits and found.verdict.startswith("does not fit")
     assert found.trusted(1 << 15, 1 << 20) and not found.trusted(64, 1 << 20)
