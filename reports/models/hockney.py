@@ -21,6 +21,7 @@ from reports.units import count
 
 Float = NDArray[np.float64]
 MOST_SEGMENTS, FEWEST_POINTS = 4, 4
+STRONG = 10.0  # of the information criterion
 MOST_ERROR = 0.10  # of a time: a model that is off by more anywhere does not fit
 
 
@@ -170,16 +171,18 @@ def _paths(costs: Float, number: int) -> tuple[Float, NDArray[np.int64]]:
 
 
 def _number(costs: Float, n: int) -> int:
-    """How many segments the sizes speak for: the least BIC, n ln(SSE / n) + (3 k - 1) ln n.
+    """How many segments the sizes speak for: the fewest whose BIC, n ln(SSE / n) + (3 k - 1) ln n, is near the least.
 
-    Weights take errors to be 1 % at least, so a squared error below a hundredth of that tells nothing.
+    Ten more are very strong evidence (Kass and Raftery 1995); less may be a few sizes that came out alike. Weights take
+    errors to be 1 % at least, so a squared error below a hundredth of that tells nothing.
     """
 
     def criterion(k: int) -> float:
         error = max(float(_paths(costs, k)[0][0]), n * LEAST_ERROR)
         return n * math.log(error / n) + (3 * k - 1) * math.log(n)
 
-    return min(range(1, min(MOST_SEGMENTS, n // FEWEST_POINTS) + 1), key=criterion)
+    found = {k: criterion(k) for k in range(1, min(MOST_SEGMENTS, n // FEWEST_POINTS) + 1)}
+    return min(k for k, value in found.items() if value <= min(found.values()) + STRONG)
 
 
 def _starts(costs: Float, number: int) -> NDArray[np.int64]:
