@@ -130,7 +130,7 @@ def simulator(folder: Path, launches: int) -> Found:
 
 def report(folder: Path, times: int) -> Found:
     """Reports of a run of a million samples, each in a process of its own."""
-    launches = 18
+    launches = 26
     large = lab_run(launches)
     samples = sum(max((m.n for m in record.metrics.values()), default=0) for record in large.records)
     large.write(folder)
