@@ -8,7 +8,7 @@ from dataclasses import replace
 from microbench.stats import Interval
 from reports import tables
 from reports.models.fabric import Fitted, fabrics, fitted
-from reports.models.hockney import MOST_ERROR, Hockney
+from reports.models.hockney import MOST_ERROR, Hockney, Segment
 from reports.models.loggp import LogGP
 from reports.units import PERCENT, US, Unit, size, volume
 from reports.view import View
@@ -16,8 +16,8 @@ from reports.view import View
 HELP = (
     "Hockney: half of a round trip = a + m b, fitted apart in up to four segments whose number and edges are found; "
     "1/b the rate of large messages, n1/2 the size at which half of it is reached. Held out: relative error of each "
-    f"size, as predicted without it. What is off by more than {100 * MOST_ERROR:.0f} % anywhere does not fit and is "
-    "not used. [low, high]: bootstrap, 95 %, of launches where there are several, else of the intervals."
+    f"size, as predicted without it. A segment that is off by more than {100 * MOST_ERROR:.0f} % anywhere does not "
+    "fit and is not used. [low, high]: bootstrap, 95 %, of launches where there are several, else of the intervals."
 )
 LOGGP_HELP = (
     "LogGP, by delayed bursts below the edge: L on the way, o_s and o_r of either end's processor, g between "
@@ -32,33 +32,39 @@ def blocks(v: View) -> list[str]:
     parameters = [(f, f.loggp) for f in found if f.loggp]
     parts = []
     if tried:
-        drawn = _lines(v, [(f, fit) for f, fit in tried if fit.fits])
-        parts.append("\n\n".join(["Fits: latency over sizes", tables.prose(HELP), *_misfits(v, tried), *drawn]))
+        off = [(f, s) for f, fit in tried for s in fit.segments if not s.fits]
+        told = [f"{_named(v, f.fabric)}, {_range(s)}: {s.verdict}." for f, s in off]
+        parts.append("\n\n".join(["Fits: latency over sizes", tables.prose(HELP), *_noted(told), *_lines(v, tried)]))
     if parameters:
+        told = [f"{_named(v, f.fabric)}: {p.verdict}." for f, p in parameters if not p.fits]
         drawn = _parameters(v, [(f, p) for f, p in parameters if p.fits])
-        parts.append("\n\n".join(["Fits: LogGP", tables.prose(LOGGP_HELP), *_misfits(v, parameters), *drawn]))
+        parts.append("\n\n".join(["Fits: LogGP", tables.prose(LOGGP_HELP), *_noted(told), *drawn]))
     return parts
 
 
-def _misfits(v: View, tried: Sequence[tuple[Fitted, Hockney | LogGP]]) -> list[str]:
-    """Which fabrics a model does not fit, and where it is off by most."""
-    told = [tables.bullet(f"{_named(v, f.fabric)}: {fit.verdict}.") for f, fit in tried if not fit.fits]
-    return ["\n".join(told)] if told else []
+def _noted(told: Sequence[str]) -> list[str]:
+    """What does not fit, as a list."""
+    return ["\n".join(map(tables.bullet, told))] if told else []
+
+
+def _range(s: Segment) -> str:
+    return f"{size(int(s.first_bytes))} to {size(int(s.last_bytes))}"
 
 
 def _lines(v: View, found: Sequence[tuple[Fitted, Hockney]]) -> list[str]:
     rate = Unit(v.byte_rate.name, v.byte_rate.scale)
-    heads = ["fabric", "from", "a us", f"1/b {rate.name}", "n1/2", "held out, %\nmedian, worst"]
+    heads = ["fabric", "sizes", "a us", f"1/b {rate.name}", "n1/2", "held out, %\nmedian, worst"]
     rows = [row for f, fit in found for row in _segments(_named(v, f.fabric), fit, rate)]
-    return [tables.table(heads, rows, ["left", *["right"] * 5])] if rows else []
+    return [tables.table(heads, rows, ["left", "left", *["right"] * 4])] if rows else []
 
 
 def _segments(name: str, fit: Hockney, unit: Unit) -> Iterator[list[str]]:
-    for k, s in enumerate(fit.segments):
-        rate = _rate(s.s_per_byte)
-        held = "" if k else f"{PERCENT.text(fit.typical)}, {PERCENT.text(fit.worst)}"
-        half = "-" if rate is None else volume(s.half_bytes)
-        yield ["" if k else name, size(int(s.first_bytes)), _told(s.latency_s, US), _told(rate, unit), half, held]
+    for s in fit.segments:
+        if s.fits:
+            rate = _rate(s.s_per_byte)
+            held = f"{PERCENT.text(s.typical)}, {PERCENT.text(s.worst)}"
+            half = "-" if rate is None else volume(s.half_bytes)
+            yield [name, _range(s), _told(s.latency_s, US), _told(rate, unit), half, held]
 
 
 def _parameters(v: View, found: Sequence[tuple[Fitted, LogGP]]) -> list[str]:

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from reports import tables
 from reports.models import whatif
 from reports.models.predicted import Predicted, predictions
-from reports.models.scaling import HOSTS, SHOWS, shows_from
-from reports.models.step import Prediction
-from reports.units import MS, PERCENT, count, size
+from reports.models.scaling import HOSTS, SHOWS, Scaled, shows_from
+from reports.units import MS, PERCENT, count, volume
 from reports.view import Finding, View, grouped
 
 HELP = (
@@ -22,7 +21,9 @@ SCALE_HELP = (
     "hosts to that at the ranks measured, with the fabric's own latency and rate. Efficiency: one rank's step alone "
     "over the step; the work of a rank stays the same."
 )
-INSTEAD_HELP = "What if: the step, and its exposed communication, if one thing were different."
+INSTEAD_HELP = (
+    "What if: the step in ms (exposed communication in it), were one thing different. By model, not measured."
+)
 
 
 def blocks(v: View) -> list[str]:
@@ -36,24 +37,14 @@ def _mark(v: View, name: str) -> str:
 
 
 def _measured(v: View, found: Sequence[Predicted]) -> str:
-    heads = [
-        "fabric",
-        "by",
-        "step ms",
-        "predicted",
-        "error %",
-        "exposed ms",
-        "predicted",
-        "dilation %",
-        "predicted",
-        "",
-    ]
+    heads = ["fabric", "by", "step ms", "predicted", "error %", "exposed ms", "predicted", "dilation %", "predicted"]
     parts = [f"Steps predicted\n\n{tables.prose(HELP)}"]
     for (workload, ranks), group in grouped(found, lambda p: (p.summary.workload, p.ranks)).items():
         rows = [_row(v, p) for p in group]
-        drawn = tables.table(heads, rows, ["left", "left", *["right"] * 7, "left"])
+        drawn = tables.table(heads, rows, ["left", "left", *["right"] * 7])
         heading = tables.prose(f"{workload}, {count(ranks, 'rank')}")
-        parts.append(f"{heading}\n\n{drawn}")
+        noted = [tables.bullet(f"{p.summary.fabric} by {p.mode}: {'; '.join(p.notes)}.") for p in group if p.notes]
+        parts.append("\n\n".join([heading, drawn, *(["\n".join(noted)] if noted else [])]))
     return "\n\n".join(parts)
 
 
@@ -63,24 +54,26 @@ def _row(v: View, p: Predicted) -> list[str]:
     told = {part: "-" if x is None else units[part].text(x) for part, x in given.items()}
     error = "-" if p.error is None else f"{100 * p.error:+.1f}"
     return [_mark(v, p.summary.fabric), p.mode, told["step"], MS.text(p.prediction.step_s), error, told["exposed"],
-            MS.text(p.prediction.exposed_s), told["dilation"], PERCENT.text(p.prediction.dilation),
-            "; ".join(p.notes)]  # fmt: skip
+            MS.text(p.prediction.exposed_s), told["dilation"], PERCENT.text(p.prediction.dilation)]  # fmt: skip
 
 
 def _scaled(v: View, found: Sequence[Predicted]) -> Iterator[str]:
-    rows, shows = [], []
-    for p in found:
-        scaled = whatif.scaled(v, p)
-        if scaled:
-            known = whatif.efficiency(p)
-            rows.append([p.summary.workload, p.summary.fabric, p.mode, "-" if known is None else _percent(known),
-                         *(_percent(s.efficiency) for s in scaled)])  # fmt: skip
-            shows.append(_shows(v, p))
-    if rows:
-        heads = ["", "fabric", "by", "measured", *(f"{n}" for n in HOSTS)]
-        drawn = tables.table(heads, rows, ["left", "left", "left", *["right"] * (1 + len(HOSTS))])
-        told = "\n".join(map(tables.bullet, shows))
-        yield f"Scaling efficiency, %, by hosts\n\n{tables.prose(SCALE_HELP)}\n\n{drawn}\n\n{told}"
+    known = [(p, scaled) for p in found if (scaled := whatif.scaled(v, p))]
+    if not known:
+        return
+    parts = [f"Scaling efficiency, %, by hosts\n\n{tables.prose(SCALE_HELP)}"]
+    heads = ["fabric", "by", "measured", *(f"{n}" for n in HOSTS)]
+    for workload, group in grouped(known, lambda each: each[0].summary.workload).items():
+        rows = [_efficiencies(v, p, scaled) for p, scaled in group]
+        drawn = tables.table(heads, rows, ["left", "left", *["right"] * (1 + len(HOSTS))])
+        parts.append(f"{tables.prose(workload)}\n\n{drawn}")
+    yield "\n\n".join([*parts, "\n".join(tables.bullet(_shows(v, p)) for p, _ in known)])
+
+
+def _efficiencies(v: View, p: Predicted, scaled: Sequence[Scaled]) -> list[str]:
+    known = whatif.efficiency(p)
+    told = "-" if known is None else f"{_percent(known)} on {p.ranks}"
+    return [_mark(v, p.summary.fabric), p.mode, told, *(_percent(s.efficiency) for s in scaled)]
 
 
 def _percent(share: float) -> str:
@@ -99,30 +92,29 @@ def _shows(v: View, p: Predicted) -> str:
 
 
 def _instead(v: View, found: Sequence[Predicted]) -> Iterator[str]:
-    """A table for each case: its bounds, and what might be different; of the case's first exchange."""
+    """A table for each model, a column per fabric: bounds, and what might be different, of a case's first exchange."""
     first = {p.summary.id: p for p in reversed(found)}
-    for p in [p for p in found if first[p.summary.id] is p]:
-        rows = [["as predicted", *_times(p.prediction, p)], *_bounds(v, p)]
-        rows += [[other.what, *_times(other.prediction, p)] for other in whatif.alternatives(v, p)]
-        told = f"{p.summary.workload} by {p.mode or p.summary.backend} over {_mark(v, p.summary.fabric)}"
-        total = size(round(p.profile.nbytes))
-        heading = tables.prose(f"{INSTEAD_HELP} {told}, {count(len(p.profile.ready_s), 'bucket')} of {total}")
-        yield f"{heading}\n\n" + tables.table(["", "step ms", "exposed ms", "hidden %", "vs predicted"], rows,
-                                             ["left", *["right"] * 4])  # fmt: skip
+    parts = [tables.prose(INSTEAD_HELP)]
+    for workload, group in grouped(first.values(), lambda p: p.summary.workload).items():
+        columns = [(_mark(v, p.summary.fabric), _cases(v, p)) for p in reversed(group)]
+        p = group[-1]
+        by = f"{workload} by {p.mode or p.summary.backend}, {count(len(p.profile.ready_s), 'bucket')}"
+        parts += [tables.prose(f"{by} of {volume(p.profile.nbytes)}"), *tables.side_by_side(columns, at_once=2)]
+    yield "\n\n".join(parts)
 
 
-def _times(found: Prediction, p: Predicted) -> list[str]:
-    return [MS.text(found.step_s), MS.text(found.exposed_s), _percent(found.hidden_fraction),
-            f"{p.prediction.step_s / found.step_s:.2f}x"]  # fmt: skip
+def _cases(v: View, p: Predicted) -> dict[str, str]:
+    """What, and the step that comes of it."""
+    found, limits = {"as predicted": _told(p.prediction.step_s, p)}, whatif.limits(v, p)
+    if limits is not None:
+        found |= {"bound: nothing exposed": _told(limits.ideal_s, p), "bound: the wire alone": _told(limits.wire_s, p),
+                  "bound: nothing hidden": _told(limits.serial_s, p)}  # fmt: skip
+    return found | {other.what: _told(other.prediction.step_s, p) for other in whatif.alternatives(v, p)}
 
 
-def _bounds(v: View, p: Predicted) -> list[list[str]]:
-    found = whatif.limits(v, p)
-    if found is None:
-        return []
-    told = (("bound: nothing exposed", found.ideal_s), ("bound: by the wire's rate alone", found.wire_s),
-            ("bound: nothing hidden", found.serial_s))  # fmt: skip
-    return [[what, MS.text(step), MS.text(step - found.ideal_s), "", ""] for what, step in told]
+def _told(step_s: float, p: Predicted) -> str:
+    """``1132.0 (282.0)``: the step, and how much of it is exposed."""
+    return f"{MS.text(step_s)} ({MS.text(step_s - p.profile.step_s, like=step_s)})"
 
 
 def findings(v: View) -> Iterator[Finding]:

@@ -42,7 +42,12 @@ def of_fabric(v: View, name: str) -> list[Simulated]:
         for s in summaries if algorithm in ALGORITHMS else ():
             where = _places(s.hosts)
             on = models.setdefault(s.hosts, model(found, where))
-            if on is not None and s.nbytes and s.nbytes >= LEAST_BYTES:
+            if (
+                on is not None
+                and s.nbytes
+                and s.nbytes >= LEAST_BYTES
+                and on.lines.trusted(s.nbytes / s.ranks, s.nbytes)
+            ):
                 rows.append(Simulated(s, allreduce_s(algorithm, s.nbytes, where, on)))
     return rows
 

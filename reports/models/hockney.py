@@ -21,22 +21,38 @@ from reports.units import count
 
 Float = NDArray[np.float64]
 MOST_SEGMENTS, FEWEST_POINTS = 4, 4
+STRONG = 10.0  # of the information criterion
 MOST_ERROR = 0.10  # of a time: a model that is off by more anywhere does not fit
 
 
 @dataclass(frozen=True)
 class Segment:
-    """a + b m for the sizes from ``first_bytes`` to ``last_bytes``, both measured; ``worst`` is the largest residual.
+    """a + b m for the sizes from ``first_bytes`` to ``last_bytes``, both measured.
 
-    ``latency_s`` is a, ``s_per_byte`` is b, with bootstrap intervals.
+    ``latency_s`` is a, ``s_per_byte`` is b, with bootstrap intervals. ``residual`` is the largest relative error of a
+    size; ``worst`` that of one that the line did not see, at ``worst_bytes``, and ``typical`` the median of those.
     """
 
     first_bytes: float
     last_bytes: float
     latency_s: Interval
     s_per_byte: Interval
+    residual: float
+    typical: float
     worst: float
+    worst_bytes: float
     n: int
+
+    @property
+    def fits(self) -> bool:
+        """Whether no size is off by more than 10 %."""
+        return self.worst <= MOST_ERROR
+
+    @property
+    def verdict(self) -> str:
+        """``fits``, or ``does not fit`` with the size at which it is off by most."""
+        off = f"off by {100 * self.worst:.0f} % at {self.worst_bytes:.0f} B of {count(self.n, 'size')}"
+        return "fits" if self.fits else f"does not fit: {off}"
 
     @property
     def half_bytes(self) -> float:
@@ -68,21 +84,18 @@ class Hockney:
 
     @property
     def fits(self) -> bool:
-        """Whether no size is off by more than 10 %."""
-        return self.worst <= MOST_ERROR
+        """Whether every segment fits."""
+        return all(s.fits for s in self.segments)
 
     @property
     def verdict(self) -> str:
-        """``fits``, or ``does not fit`` with the size at which it is off by most."""
-        if self.fits:
-            return "fits"
-        told = f"{count(self.nbytes.size, 'size')} in {count(len(self.segments), 'segment')}"
-        return f"does not fit: off by {100 * self.worst:.0f} % at {self.worst_bytes:.0f} B ({told})"
+        """``fits``, or the verdict of the segment that is off by most."""
+        return max(self.segments, key=lambda s: s.worst).verdict
 
-    @property
-    def worst_bytes(self) -> float:
-        """The size of the largest error."""
-        return float(self.nbytes[np.abs(self.held_out).argmax()])
+    def trusted(self, low: float, high: float) -> bool:
+        """Whether every segment that sizes between these belong to fits."""
+        first, last = self.segment(low), self.segment(high)
+        return all(s.fits for s in self.segments if first.first_bytes <= s.first_bytes <= last.first_bytes)
 
     def time_s(self, nbytes: ArrayLike) -> Float:
         """The modelled time of sizes, within the segments' ranges or beyond."""
@@ -106,10 +119,11 @@ def fit(points: Points, resamples: int = RESAMPLES, seed: int = 0) -> Hockney:
     starts = _starts(costs, number)
     cuts = (*starts[0].tolist(), len(points))
     lines = [line(points.nbytes[i:j], times[:, i:j], points.weights[i:j]) for i, j in pairwise(cuts)]
-    segments = tuple(_segment(points, i, j, a, b) for (i, j), (a, b)
+    off = _held_out(points, cuts)
+    segments = tuple(_segment(points, i, j, a, b, off) for (i, j), (a, b)
                      in zip(pairwise(cuts), lines, strict=True))  # fmt: skip
     edges = tuple(_edge(points, starts[:, k]) for k in range(1, number))
-    return Hockney(segments, edges, points.nbytes, _held_out(points, cuts))
+    return Hockney(segments, edges, points.nbytes, off)
 
 
 def _costs(points: Points, times: Float) -> Float:
@@ -157,26 +171,29 @@ def _paths(costs: Float, number: int) -> tuple[Float, NDArray[np.int64]]:
 
 
 def _number(costs: Float, n: int) -> int:
-    """How many segments the sizes speak for: the least BIC, n ln(SSE / n) + (3 k - 1) ln n.
+    """How many segments the sizes speak for: the fewest whose BIC, n ln(SSE / n) + (3 k - 1) ln n, is near the least.
 
-    Weights take errors to be 1 % at least, so a squared error below a hundredth of that tells nothing.
+    Ten more are very strong evidence (Kass and Raftery 1995); less may be a few sizes that came out alike. Weights take
+    errors to be 1 % at least, so a squared error below a hundredth of that tells nothing.
     """
 
     def criterion(k: int) -> float:
         error = max(float(_paths(costs, k)[0][0]), n * LEAST_ERROR)
         return n * math.log(error / n) + (3 * k - 1) * math.log(n)
 
-    return min(range(1, min(MOST_SEGMENTS, n // FEWEST_POINTS) + 1), key=criterion)
+    found = {k: criterion(k) for k in range(1, min(MOST_SEGMENTS, n // FEWEST_POINTS) + 1)}
+    return min(k for k, value in found.items() if value <= min(found.values()) + STRONG)
 
 
 def _starts(costs: Float, number: int) -> NDArray[np.int64]:
     return _paths(costs, number)[1]
 
 
-def _segment(points: Points, i: int, j: int, a: Float, b: Float) -> Segment:
-    x, t = points.nbytes[i:j], points.time_s[i:j]
-    worst = float(np.abs((a[0] + b[0] * x) / t - 1).max())
-    return Segment(float(x[0]), float(x[-1]), interval(a, j - i), interval(b, j - i), worst, j - i)
+def _segment(points: Points, i: int, j: int, a: Float, b: Float, held_out: Float) -> Segment:
+    x, t, off = points.nbytes[i:j], points.time_s[i:j], np.abs(held_out[i:j])
+    residual = float(np.abs((a[0] + b[0] * x) / t - 1).max())
+    return Segment(float(x[0]), float(x[-1]), interval(a, j - i), interval(b, j - i), residual, float(np.median(off)),
+                   float(off.max()), float(x[off.argmax()]), j - i)  # fmt: skip
 
 
 def _edge(points: Points, starts: NDArray[np.int64]) -> Interval:

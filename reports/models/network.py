@@ -23,9 +23,9 @@ FLOAT32_BYTES = 4
 
 @dataclass(frozen=True, eq=False)
 class Messages:
-    """``networks[k]`` holds from ``first_bytes[k]`` on; overheads in s and s/byte are spent at either end besides."""
+    """``networks[k]`` is that of segment k of ``lines``; overheads in s and s/byte are spent at either end besides."""
 
-    first_bytes: tuple[float, ...]
+    lines: Hockney
     networks: tuple[Network, ...]
     send_s: float = 0.0
     receive_s: float = 0.0
@@ -38,7 +38,7 @@ class Messages:
 
     def messages(self, source: Int, target: Int, nbytes: Float) -> Cost:
         """The cost of one round's messages, each by its own segment; all of them share the NICs."""
-        which = np.searchsorted(self.first_bytes[1:], nbytes, side="right")
+        which = np.searchsorted([s.first_bytes for s in self.lines.segments[1:]], nbytes, side="right")
         costs = {k: self.networks[k].messages(source, target, nbytes) for k in np.unique(which).tolist()}
         latency, wire, synchronous = (
             np.select([which == k for k in costs], [getattr(cost, name) for cost in costs.values()])
@@ -59,7 +59,7 @@ class Messages:
 
 
 def model(found: Fitted, hosts: Sequence[int]) -> Messages | None:
-    """The model of a fabric whose ranks are on ``hosts``, each with one NIC; None where no fit may be used.
+    """The model of a fabric whose ranks are on ``hosts``, each with one NIC; None where no segment of sizes fits.
 
     Without a measured reduction reducing and copying cost nothing, else a byte copied costs what a byte reduced does.
     """
@@ -68,7 +68,7 @@ def model(found: Fitted, hosts: Sequence[int]) -> Messages | None:
     rate = 1 / reduced.value if reduced is not None and reduced.value > 0 else np.inf
     p = found.loggp if found.loggp is not None and found.loggp.fits else None
     lines = p.trips if p is not None else found.hockney
-    if lines is None or not lines.fits:
+    if lines is None or not any(s.fits for s in lines.segments):
         return None
     ends = (p.send_s.value, p.receive_s.value, p.send_per_byte.value, p.receive_per_byte.value) if p else (0, 0, 0, 0)
     edge = lines.edges[0].value if lines.edges else np.inf
@@ -81,11 +81,7 @@ def model(found: Fitted, hosts: Sequence[int]) -> Messages | None:
             reduce_bytes_per_s=rate, copy_bytes_per_s=rate, host_of_rank=where, nics=1,
             rendezvous_bytes=np.inf if eager else 0.0,
         ))  # fmt: skip
-    return Messages(_firsts(lines), tuple(networks), *ends)
-
-
-def _firsts(lines: Hockney) -> tuple[float, ...]:
-    return tuple(s.first_bytes for s in lines.segments)
+    return Messages(lines, tuple(networks), *ends)
 
 
 def allreduce_s(algorithm: str, nbytes: int, hosts: Sequence[int], on: Messages) -> float:

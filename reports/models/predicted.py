@@ -17,7 +17,7 @@ from reports.exchanges import buckets, exchanges, metric_name, replayed, told
 from reports.load import mapping
 from reports.models import measured
 from reports.models.curve import Curve
-from reports.models.fabric import reduction
+from reports.models.fabric import LEAST_S, reduction
 from reports.models.points import Points, of_summaries
 from reports.models.step import Exchange, Prediction, Profile, predict
 from reports.summary import Summary
@@ -26,7 +26,10 @@ from reports.view import TRAINING, View, alone, grouped, number, setup
 
 DPU, GLOO = "dpu", "gloo"
 OVERLAPPED = ("overlap_allreduce", "offload_allreduce")
-_MODES = {GLOO: ("gloo",), MPI: ("thread", "host"), DPU: ("window", "staged")}
+TIMED = {GLOO: ("gloo",), MPI: ("host",), DPU: ("window", "staged")}
+"""The modes of an overlap measurement that tell an exchange's time alone, the first there counting."""
+SPENT = {MPI: ("probes64", "probes16", "host")}
+"""And those that tell the processor's time, where it is another: a host that only waits spins, a thread may sleep."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +119,7 @@ def source(v: View, s: Summary, mode: str, fabric: str = "") -> Source | None:
     fabric, ranks = fabric or s.fabric, trainers(s)
     kind, _, transport = mode.partition("+")[0].partition("-")
     backend, algorithm = primitive(s, mode)
-    beside_compute = _MODES.get(kind or backend, ()) if algorithm == LIBRARY else ()
-    overlapped = _overlapped(v, fabric, ranks, (transport,) if kind == DPU and transport else beside_compute)
+    overlapped = _overlapped(v, fabric, ranks, kind or backend, transport) if algorithm == LIBRARY else None
     points = None if kind == DPU else _allreduces(v, fabric, ranks, backend, algorithm, s.thread_level)
     notes = []
     if points is None:
@@ -146,18 +148,33 @@ def setup_and_level(s: Summary) -> tuple[object, ...]:
     return (*setup(s), s.thread_level)
 
 
-def _overlapped(v: View, fabric: str, ranks: int, modes: Iterable[str]) -> tuple[Points, Curve | None] | None:
-    """Times alone, and the processor's, of an allreduce that was measured beside compute, in the first mode there."""
-    for mode in modes:
-        rows = [
-            s for s in v.of(*OVERLAPPED) if s.fabric == fabric and trainers(s) == ranks and s.nbytes and not s.workload
-        ]
-        rows = [s for s in rows if s.value(f"{mode}.pure") is not None]
-        best = max(grouped(rows, setup).values(), key=len, default=[])
-        points, spent = _points(v, best, f"{mode}.pure"), _points(v, best, f"{mode}.cpu")
+def _overlapped(v: View, fabric: str, ranks: int, kind: str, transport: str = "") -> tuple[Points, Curve | None] | None:
+    """Times alone, and the processor's, of an allreduce that was measured beside compute; None where none was."""
+    there = [s for s in v.of(*OVERLAPPED) if s.fabric == fabric and trainers(s) == ranks and s.nbytes]
+    rows = [s for s in there if not s.workload]  # as much compute as an allreduce takes, in registers
+    for mode in (transport,) if kind == DPU and transport else TIMED.get(kind, ()):
+        timed = [s for s in rows if s.value(f"{mode}.pure") is not None]
+        best = max(grouped(timed, setup).values(), key=len, default=[])
+        points = _points(v, best, f"{mode}.pure")
         if points is not None:
-            return points, None if spent is None else Curve.of(spent)
+            return points, _spent(best, SPENT.get(kind, (mode,)))
     return None
+
+
+def _spent(rows: Iterable[Summary], modes: Iterable[str]) -> Curve | None:
+    """The processor's time by size: what the process took more than for its compute, or what compute lost, if more.
+
+    What the kernel does for an exchange is not all in the process's time, but compute loses it.
+    """
+    found: dict[int, float] = {}
+    for s in rows:
+        mode = next((mode for mode in modes if s.value(f"{mode}.cpu") is not None), "")
+        lost = (s.value(f"{mode}.dilation") or 0.0) * (s.value("compute") or 0.0)
+        alone = s.value(f"{mode}.pure") or 0.0  # it cannot take more than it lasts
+        if mode and s.nbytes:
+            found[s.nbytes] = max(s.value(f"{mode}.cpu") or 0.0, min(lost, alone), LEAST_S)
+    sizes = sorted(found)
+    return Curve(np.array(sizes, "f8"), np.array([found[n] for n in sizes])) if sizes else None
 
 
 def _points(v: View, rows: Iterable[Summary], name: str) -> Points | None:

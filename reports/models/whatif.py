@@ -67,7 +67,7 @@ def fusions(p: Predicted) -> Iterator[Instead]:
         return
     for cap, told in CAPS:
         sizes, ready = ddp.rebuilt(*known, ddp.limits(cap))
-        yield Instead(f"buckets of {told}" if cap else told, predict(fused(p.profile, sizes, ready), p.exchange))
+        yield Instead(told if cap == 0 else f"buckets of {told}", predict(fused(p.profile, sizes, ready), p.exchange))
 
 
 def alternatives(v: View, p: Predicted) -> list[Instead]:

@@ -48,10 +48,10 @@ def test_planted_parameters_are_found_in_a_run(tmp_path: Path) -> None:
 
 def test_the_report_prints_what_fits_and_says_what_does_not(tmp_path: Path) -> None:
     lines, parameters = fits.blocks(run(tmp_path, bent=0.4))
-    assert "eth2g5 EMULATED: does not fit: off by " in lines
+    assert "eth2g5 EMULATED, 8 B to " in lines and ": does not fit: off by " in lines
     first, second = [line.split() for line in lines.splitlines() if line.strip()][-2:]
-    assert first[:2] == ["eth10g", "EMULATED"] and "27.00" in first
-    assert second[:2] == ["8", "KiB"] and "1250.0" in second
+    assert first[:4] == ["eth10g", "EMULATED", "8", "B"] and "27.00" in first
+    assert second[:4] == ["eth10g", "EMULATED", "8", "KiB"] and "1250.0" in second
     told = dict(line.rsplit("  ", 1) for line in parameters.splitlines() if line.startswith(("L us", "o_s", "g us")))
     assert {name.strip(): value.split()[0] for name, value in told.items()} == {
         "L us": "20.00", "o_s us": "3.000", "g us": "5.000",

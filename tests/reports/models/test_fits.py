@@ -91,3 +91,11 @@ def test_too_few_sizes_are_told() -> None:
         hockney.fit(exact([1, 2, 3], [1.0, 2, 3]))
     with pytest.raises(ValueError, match="must rise"):
         exact([1, 1], [1.0, 1])
+
+
+def test_a_segment_that_fits_is_trusted_where_another_does_not() -> None:
+    sizes = [1 << k for k in range(4, 24)]
+    times = [5e-6 * (1 + 0.5 * (k % 2)) if m < 1 << 12 else 50e-6 + m * 1e-9 for k, m in enumerate(sizes)]
+    found = hockney.fit(exact(sizes, times), resamples=0)
+    assert not found.fits and found.verdict.startswith("does not fit")
+    assert found.trusted(1 << 15, 1 << 20) and not found.trusted(64, 1 << 20)
