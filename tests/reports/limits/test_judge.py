@@ -223,7 +223,7 @@ def test_an_offload_is_judged_only_where_the_report_claims_a_side() -> None:
         times = {"compute": compute_s, "host.overall": 60.0, "probes16.overall": 60.0, "window.overall": 40.0}
         metrics = {name: Metric(x, "s", 12, x, x) for name, x in times.items()}
         metrics |= {name: Metric(x, "1", 12, x - 0.05, x + 0.05) for name, x in shares.items()}
-        f.add("offload_allreduce", "eth10g", MIB, metrics=metrics, **more)
+        f.add("offload_allreduce", "roce0", MIB, metrics=metrics, **more)
         return only(f, criterion(metric, "1", names={"benchmark": ("offload_allreduce",)}, lower=0.2))
 
     assert gain(36.0).verdict == "pass"
