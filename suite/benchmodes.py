@@ -16,7 +16,8 @@ _COLUMNS: tuple[tuple[str, str, Unit], ...] = (
     ("exposed", "exposed ms", MS), ("dilation", "dilation %", PERCENT), ("net_gain", "net gain %", PERCENT),
 )  # fmt: skip
 _RANGED = ("overlap", "net_gain")  # the columns that have their intervals beside them
-_LONG = 30  # a reason that is longer stands below the table
+_REASONED = ("overlap", "dilation")  # of the others' reasons these, or the verdict, tell all
+_LONG = 30  # what a column has no room for stands below the table
 _PAYLOADS = ("bandwidth",)
 _COSTS: tuple[tuple[str, str, Unit], ...] = (
     ("step", "step ms", MS), ("exposed", "exposed ms", MS), ("exposed_fraction", "exposed %", PERCENT),
@@ -69,8 +70,8 @@ def _explained(record: Record) -> list[str]:
     """Why there is no value, what a net gain is against, and on which side an offload is."""
     found, trial = record.metrics, Trial.of_record(record)
     offloads = [mode for mode in modes(found) if offloaded(mode)]
-    told = [f"{mode}: overlap {metric.note}" for mode in modes(found)
-            if (metric := found.get(f"{mode}.overlap")) and len(metric.note) > _LONG]  # fmt: skip
+    known = ((mode, name, found.get(f"{mode}.{name}")) for mode in modes(found) for name in _REASONED)
+    told = [f"{mode}: {name} {metric.note}" for mode, name, metric in known if metric and metric.value is None]
     told += [f"left out: {mode}: {why}" for mode, why in mapping(record.method.get("left_out")).items()]
     told += _warnings(record)
     claims = {mode: trial.claim(mode) for mode in offloads}

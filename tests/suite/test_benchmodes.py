@@ -64,10 +64,11 @@ def test_nothing_that_was_offloaded_gains_nothing() -> None:
 def test_an_overlap_of_noise_says_below_the_table_why_there_is_none() -> None:
     note = "n/a: noise of the times > compute 0.004 ms"
     metrics = {"compute": Metric(4e-6, "s", 12), "host.overall": Metric(3.5e-3, "s", 12),
-               "host.overlap": Metric(None, "1", 12, note=note)}  # fmt: skip
+               "host.overlap": Metric(None, "1", 12, note=note),
+               "host.dilation": Metric(None, "1", 12, note=note)}  # fmt: skip
     told = benchmodes.lines(record(metrics), MB_PER_S)
-    assert told[2].split() == ["host", "3.500", "n/a"]
-    assert told[3:] == [f"# host: overlap {note}"]
+    assert told[2].split() == ["host", "3.500", "n/a", "n/a"]
+    assert told[3:] == [f"# host: overlap {note}", f"# host: dilation {note}"]
     assert benchtable.data([record(metrics)]) == [
         "# overlap: (pure + compute - overall) / min(pure, compute), signed and unclipped; above 1 overall was shorter "
         "than the longer of pure and compute, so that this one was inflated"

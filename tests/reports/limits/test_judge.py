@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -86,10 +85,7 @@ def test_no_interval_is_judged_only_where_limits_ask() -> None:
     f.add("bandwidth", "roce0", MIB, metrics={"bandwidth": rate(2000.0)})
     found = only(f, criterion(lower=1000 * MB))
     assert (found.verdict, found.reason) == ("inconclusive", "no interval: nothing tells how sure the value is")
-    found = only(f, criterion(lower=1000 * MB, judge=frozenset({"no interval"})))
-    assert found.verdict == "pass" and "2000.0 MB/s (n 100, no interval) against" in found.text
-    f.records[0] = replace(f.records[0], metrics={"bandwidth": replace(rate(2000.0), n=0)})
-    assert "(n not told, no interval)" in only(f, criterion(lower=1.0)).text
+    assert only(f, criterion(lower=1000 * MB, judge=frozenset({"no interval"}))).verdict == "pass"
 
 
 def test_a_metric_that_is_missing_is_not_measured_with_its_reason() -> None:
@@ -227,7 +223,7 @@ def test_an_offload_is_judged_only_where_the_report_claims_a_side() -> None:
         times = {"compute": compute_s, "host.overall": 60.0, "probes16.overall": 60.0, "window.overall": 40.0}
         metrics = {name: Metric(x, "s", 12, x, x) for name, x in times.items()}
         metrics |= {name: Metric(x, "1", 12, x - 0.05, x + 0.05) for name, x in shares.items()}
-        f.add("offload_allreduce", "roce1", MIB, metrics=metrics, **more)
+        f.add("offload_allreduce", "roce0", MIB, metrics=metrics, **more)
         return only(f, criterion(metric, "1", names={"benchmark": ("offload_allreduce",)}, lower=0.2))
 
     assert gain(36.0).verdict == "pass"
