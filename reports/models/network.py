@@ -90,7 +90,7 @@ def _networks(
     found: Fitted, lines: Hockney, hosts: Sequence[int],
     send_s: float = 0.0, receive_s: float = 0.0, send_per_byte: float = 0.0, receive_per_byte: float = 0.0,
 ) -> tuple[Network, ...]:  # fmt: skip
-    """A network for each segment, without what the ends spend of it; from the first edge on messages are synchronous."""
+    """A network for each segment, without what the ends spend; from the first edge on messages are synchronous."""
     reduced = found.reduce_s_per_byte
     rate = 1 / reduced.value if reduced is not None and reduced.value > 0 else np.inf
     edge = lines.edges[0].value if lines.edges else np.inf
