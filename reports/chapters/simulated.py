@@ -10,15 +10,16 @@ from reports import tables
 from reports.models import measured
 from reports.models.cost import ALGORITHMS
 from reports.models.fabric import fitted
-from reports.models.network import Messages, allreduce_s, model
+from reports.models.network import Messages, allreduce_s, models
 from reports.summary import Summary
 from reports.units import PERCENT, count, size
 from reports.view import View, grouped
 
 LEAST_BYTES = 1 << 20
 HELP = (
-    "Simulated: the schedule's messages on the fitted fabric (LogGP, else the line through latency; ranks of a host "
-    "share its NIC), from 1 MiB on. Errors are of the simulated time, relative to the measured one."
+    "Simulated: the schedule's messages on the fitted fabric (LogGP, else the segments through latency, else one line "
+    "through it from 1 MiB on; ranks of a host share its NIC), from 1 MiB on. Errors are of the simulated time, "
+    "relative to the measured one."
 )
 
 
@@ -37,18 +38,14 @@ class Simulated:
 
 def of_fabric(v: View, name: str) -> list[Simulated]:
     """Every allreduce by one of our schedules that was measured on a fabric, simulated; none where no model fits."""
-    found, models, rows = fitted(v, name), dict[tuple[str, ...], Messages | None](), []
+    found, known, rows = fitted(v, name), dict[tuple[str, ...], list[Messages]](), []
     for algorithm, summaries in measured.calls(v, name).items():
         for s in summaries if algorithm in ALGORITHMS else ():
-            where = _places(s.hosts)
-            on = models.setdefault(s.hosts, model(found, where))
-            if (
-                on is not None
-                and s.nbytes
-                and s.nbytes >= LEAST_BYTES
-                and on.lines.trusted(s.nbytes / s.ranks, s.nbytes)
-            ):
-                rows.append(Simulated(s, allreduce_s(algorithm, s.nbytes, where, on)))
+            where, nbytes = _places(s.hosts), s.nbytes or 0
+            usable = known.setdefault(s.hosts, models(found, where))
+            on = next((m for m in usable if m.trusted(nbytes / s.ranks, nbytes)), None)
+            if on is not None and nbytes >= LEAST_BYTES:
+                rows.append(Simulated(s, allreduce_s(algorithm, nbytes, where, on)))
     return rows
 
 

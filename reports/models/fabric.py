@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from microbench.stats import Interval
 from reports.models import hockney, loggp
-from reports.models.hockney import Hockney
+from reports.models.hockney import FEWEST_POINTS, Hockney
 from reports.models.least_squares import line
 from reports.models.loggp import LogGP, Probes
 from reports.models.points import interval, of_summaries
 from reports.summary import Summary
 from reports.view import LOGGP, REDUCE_LOCAL, View, alone, grouped, setup
 
+LARGE_BYTES = 1 << 20
 LEAST_S = 1e-9  # an overhead that came out below is none that a clock can tell
 PROBES = ("time", "burst", "send_overhead", "receive_overhead")
 
@@ -22,12 +23,14 @@ PROBES = ("time", "burst", "send_overhead", "receive_overhead")
 class Fitted:
     """The models of one fabric; each is None where it was not measured, and ``why`` says what else is missing.
 
+    ``large`` is one line through latency from 1 MiB on, where a shaper's bucket or a protocol's change is far below.
     ``two_way`` is what is left of a stream's rate where the other way is busy too, 1 where that was not measured.
     """
 
     fabric: str
     hockney: Hockney | None = None
     loggp: LogGP | None = None
+    large: Hockney | None = None
     two_way: float = 1.0
     reduce_s_per_byte: Interval | None = None
     why: tuple[str, ...] = ()
@@ -46,7 +49,13 @@ def fitted(v: View, name: str) -> Fitted:
         parameters = loggp.fit(probes(v, bursts))
     except ValueError as error:
         why += [f"LogGP: {error}"] if bursts else []
-    return Fitted(name, found, parameters, two_way(v, name), reduction(v, name), tuple(why))
+    return Fitted(name, found, parameters, _large(v, trips), two_way(v, name), reduction(v, name), tuple(why))
+
+
+def _large(v: View, trips: Sequence[Summary]) -> Hockney | None:
+    """The line through the large sizes; None for fewer than 4 of them."""
+    points = of_summaries(v, [s for s in trips if (s.nbytes or 0) >= LARGE_BYTES], "time")
+    return hockney.fit(points, most=1) if len(points) >= FEWEST_POINTS else None
 
 
 def most(summaries: Iterable[Summary]) -> list[Summary]:

@@ -109,13 +109,16 @@ class Hockney:
         return [s for s in self.segments if s.first_bytes <= max(nbytes, self.segments[0].first_bytes)][-1]
 
 
-def fit(points: Points, resamples: int = RESAMPLES, seed: int = 0) -> Hockney:
-    """Fit, with the bootstrap of every parameter. ValueError for fewer than 4 sizes, which fix no line."""
+def fit(points: Points, resamples: int = RESAMPLES, seed: int = 0, most: int = MOST_SEGMENTS) -> Hockney:
+    """Fit at ``most`` so many segments, with the bootstrap of every parameter.
+
+    ValueError for fewer than 4 sizes, which fix no line.
+    """
     if len(points) < FEWEST_POINTS:
         raise ValueError(f"{count(len(points), 'size')}: a line takes {FEWEST_POINTS}")
     times = points.resampled(resamples, seed)
     costs = _costs(points, times)
-    number = _number(costs[:1], len(points))
+    number = _number(costs[:1], len(points), most)
     starts = _starts(costs, number)
     cuts = (*starts[0].tolist(), len(points))
     lines = [line(points.nbytes[i:j], times[:, i:j], points.weights[i:j]) for i, j in pairwise(cuts)]
@@ -170,7 +173,7 @@ def _paths(costs: Float, number: int) -> tuple[Float, NDArray[np.int64]]:
     return best[:, -1], starts
 
 
-def _number(costs: Float, n: int) -> int:
+def _number(costs: Float, n: int, most: int) -> int:
     """How many segments the sizes speak for: the fewest whose BIC, n ln(SSE / n) + (3 k - 1) ln n, is near the least.
 
     Ten more are very strong evidence (Kass and Raftery 1995); less may be a few sizes that came out alike. Weights take
@@ -181,7 +184,7 @@ def _number(costs: Float, n: int) -> int:
         error = max(float(_paths(costs, k)[0][0]), n * LEAST_ERROR)
         return n * math.log(error / n) + (3 * k - 1) * math.log(n)
 
-    found = {k: criterion(k) for k in range(1, min(MOST_SEGMENTS, n // FEWEST_POINTS) + 1)}
+    found = {k: criterion(k) for k in range(1, min(most, n // FEWEST_POINTS) + 1)}
     return min(k for k, value in found.items() if value <= min(found.values()) + STRONG)
 
 

@@ -19,11 +19,15 @@ from reports.models.hockney import Hockney
 from reports.models.points import Float
 
 FLOAT32_BYTES = 4
+FURTHEST = 4  # times below the smallest size that a line was fitted to
 
 
 @dataclass(frozen=True, eq=False)
 class Messages:
-    """``networks[k]`` is that of segment k of ``lines``; overheads in s and s/byte are spent at either end besides."""
+    """``networks[k]`` is that of segment k of ``lines``; overheads in s and s/byte are spent at either end besides.
+
+    ``least_bytes`` is the smallest message that the lines are trusted for.
+    """
 
     lines: Hockney
     networks: tuple[Network, ...]
@@ -31,6 +35,11 @@ class Messages:
     receive_s: float = 0.0
     send_per_byte: float = 0.0
     receive_per_byte: float = 0.0
+    least_bytes: float = 0.0
+
+    def trusted(self, low: float, high: float) -> bool:
+        """Whether what messages of these sizes belong to fits."""
+        return low >= self.least_bytes and self.lines.trusted(low, high)
 
     def hosts(self, rank: Int) -> Int:
         """The host of each rank."""
@@ -58,30 +67,43 @@ class Messages:
         return self.networks[0].copy_s(nbytes)
 
 
-def model(found: Fitted, hosts: Sequence[int]) -> Messages | None:
-    """The model of a fabric whose ranks are on ``hosts``, each with one NIC; None where no segment of sizes fits.
+def models(found: Fitted, hosts: Sequence[int]) -> list[Messages]:
+    """The models of a fabric whose ranks are on ``hosts``, each with one NIC, the one that tells most first.
 
-    Without a measured reduction reducing and copying cost nothing, else a byte copied costs what a byte reduced does.
+    LogGP where it fits, else the segments through latency; then the line of the large sizes, for messages down to a
+    quarter of the smallest of these. Without a measured reduction reducing and copying cost nothing, else a byte copied
+    costs what a byte reduced does.
     """
-    where = np.asarray(hosts, "i8")
+    p = found.loggp if found.loggp is not None and found.loggp.fits else None
+    lines, made = p.trips if p is not None else found.hockney, []
+    if lines is not None:
+        ends = (p.send_s, p.receive_s, p.send_per_byte, p.receive_per_byte) if p else ()
+        spent = [x.value for x in ends]
+        made.append(Messages(lines, _networks(found, lines, hosts, *spent), *spent))
+    if found.large is not None:
+        least = found.large.segments[0].first_bytes / FURTHEST
+        made.append(Messages(found.large, _networks(found, found.large, hosts), least_bytes=least))
+    return made
+
+
+def _networks(
+    found: Fitted, lines: Hockney, hosts: Sequence[int],
+    send_s: float = 0.0, receive_s: float = 0.0, send_per_byte: float = 0.0, receive_per_byte: float = 0.0,
+) -> tuple[Network, ...]:  # fmt: skip
+    """A network for each segment, without what the ends spend; from the first edge on messages are synchronous."""
     reduced = found.reduce_s_per_byte
     rate = 1 / reduced.value if reduced is not None and reduced.value > 0 else np.inf
-    p = found.loggp if found.loggp is not None and found.loggp.fits else None
-    lines = p.trips if p is not None else found.hockney
-    if lines is None or not any(s.fits for s in lines.segments):
-        return None
-    ends = (p.send_s.value, p.receive_s.value, p.send_per_byte.value, p.receive_per_byte.value) if p else (0, 0, 0, 0)
     edge = lines.edges[0].value if lines.edges else np.inf
     networks = []
     for s in lines.segments:
         eager = s.first_bytes < edge
-        per_byte = s.s_per_byte.value - (ends[2] + ends[3] if eager else 0.0)
+        per_byte = s.s_per_byte.value - (send_per_byte + receive_per_byte if eager else 0.0)
         networks.append(Network(
-            max(s.latency_s.value - ends[0] - ends[1], 0.0), found.two_way / per_byte if per_byte > 0 else np.inf,
-            reduce_bytes_per_s=rate, copy_bytes_per_s=rate, host_of_rank=where, nics=1,
+            max(s.latency_s.value - send_s - receive_s, 0.0), found.two_way / per_byte if per_byte > 0 else np.inf,
+            reduce_bytes_per_s=rate, copy_bytes_per_s=rate, host_of_rank=np.asarray(hosts, "i8"), nics=1,
             rendezvous_bytes=np.inf if eager else 0.0,
         ))  # fmt: skip
-    return Messages(lines, tuple(networks), *ends)
+    return tuple(networks)
 
 
 def allreduce_s(algorithm: str, nbytes: int, hosts: Sequence[int], on: Messages) -> float:

@@ -10,13 +10,18 @@ from collectives.simulate import Network, simulate
 from microbench.stats import Interval
 from reports.models import hockney, loggp
 from reports.models.fabric import Fitted
-from reports.models.network import allreduce_s, model
+from reports.models.network import Messages, allreduce_s, models
 from reports.models.points import Points
 from tests.reports.models.planted import SIZES, Fabric
 
 EXACT = Fabric(noise=0.0)
 REDUCE = Interval(0.25e-9, None, None, 1)
 MIB = 1 << 20
+
+
+def model(found: Fitted, hosts: tuple[int, ...]) -> Messages | None:
+    """The first that fits everywhere."""
+    return next((m for m in models(found, hosts) if m.trusted(1, 1 << 30)), None)
 
 
 def line(a: float, b: float) -> hockney.Hockney:
@@ -55,3 +60,11 @@ def test_what_does_not_fit_is_not_simulated() -> None:
     sizes = np.array([float(1 << k) for k in range(12)])
     bent = hockney.fit(Points(sizes, 1e-6 * (1 + 0.5 * (np.arange(12) % 2)), np.zeros(12)), resamples=0)
     assert model(Fitted("f", bent), (0, 1)) is None and model(Fitted("f"), (0, 1)) is None
+
+
+def test_the_line_of_large_sizes_stands_in_for_them_alone() -> None:
+    sizes = np.array([float(MIB << k) for k in range(6)])
+    large = hockney.fit(Points(sizes, 1e-9 * sizes, np.zeros(6)), resamples=0, most=1)
+    (found,) = models(Fitted("f", large=large), (0, 1))
+    assert found.trusted(MIB / 4, 8 * MIB) and not found.trusted(MIB / 8, MIB)
+    assert allreduce_s("ring", MIB, (0, 1), found) == pytest.approx(1e-9 * MIB)
