@@ -57,7 +57,7 @@ def test_a_number_of_any_length_is_an_error_and_no_traceback() -> None:
 @pytest.mark.parametrize("step", [("--sizes", "8:4M:2M"), ("--sizes", "8:4M", "--step", "2M")])
 def test_there_is_no_step(step: tuple[str, ...]) -> None:
     """Odd sizes from a bad step halve a bandwidth: sizes double or are listed, and a step is refused by name."""
-    done = jobs.fabricbench("bench", "bandwidth", *step)
+    done = jobs.inside("bench", "bandwidth", *step)
     assert (done.code, done.out) == (2, "")
     assert "4M:2M" in done.err or "--step" in done.err
 
@@ -77,7 +77,7 @@ def test_a_size_that_is_no_multiple_of_the_type_names_both() -> None:
             said = f"size {kind.nbytes + 1} B is not a multiple of {kind.nbytes} B, the size of {name}"
             with pytest.raises(UserError, match=re.escape(said)):
                 elements(kind.nbytes + 1, kind)
-    done = jobs.fabricbench("bench", "allreduce", "--sizes", "8,10", "--dtype", "float64")
+    done = jobs.inside("bench", "allreduce", "--sizes", "8,10", "--dtype", "float64")
     assert (done.code, done.out) == (2, "")
     assert "size 10 B is not a multiple of 8 B, the size of float64" in done.err
 

@@ -111,9 +111,9 @@ def test_what_programs_read_stays_in_base_units_and_names_them(tmp_path: Path) -
 def test_the_command_takes_the_unit(tmp_path: Path) -> None:
     """The option reaches the columns of a report and of a job, and not the records of ``--json``."""
     folder = one_mebibyte_in_a_millisecond().write(tmp_path)
-    report = jobs.fabricbench("report", str(folder), "--units", "binary")
+    report = jobs.inside("report", str(folder), "--units", "binary")
     assert report.code == 0 and report.out == render(folder, "text", "binary")
-    wrong = jobs.fabricbench("report", str(folder), "--units", "imperial")
+    wrong = jobs.inside("report", str(folder), "--units", "imperial")
     assert wrong.code == 2 and "imperial" in wrong.err
     table = jobs.mpi(2, "-m", "suite.cli", "bench", "bibw", "--sizes", "4K", "--units", "binary", *FEW)
     heading, row = table.out.splitlines()[2:4]

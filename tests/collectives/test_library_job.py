@@ -77,7 +77,7 @@ def test_what_an_operation_overwrites_is_refilled(records: list[dict[str, Any]])
         assert ("refilled" in record["method"]) == due
 
 
-@pytest.mark.parametrize("ranks", [2, 5])
+@pytest.mark.parametrize("ranks", [2, 3])
 def test_tolerances_are_of_type_and_ranks(ranks: int) -> None:
     names = ("allreduce", "reduce", "reduce_scatter", "alltoall")
     made = ran(ranks, "400", ",".join(DTYPES), "blocking", ",".join(names))

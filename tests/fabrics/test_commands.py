@@ -19,6 +19,7 @@ from fabrics.recipes import LIBRARIES
 from suite import cli
 from suite.cmd_fabrics import as_json, as_text
 from suite.recipetext import Asked
+from tests import jobs
 from tests.fabrics import trees
 from tests.fabrics.conftest import DEADLINE_S, ROOT
 
@@ -36,9 +37,9 @@ def test_a_lab_s_life(spare: str) -> None:
     assert (run.returncode, run.stdout) == (5, "h1\n")
     shaped = fabricbench("lab", "shape", "--name", spare, "eth1g", "200mbit", "--host", "h1")
     assert shaped.stderr == f"lab {spare}: eth1g h0 1 Gbit/s, h1 200 Mbit/s\n"
-    status = next(row for row in json.loads(fabricbench("lab", "status", "--json").stdout) if row["name"] == spare)
+    status = next(row for row in json.loads(jobs.inside("lab", "status", "--json").out) if row["name"] == spare)
     assert (status["up"], status["rates_bits_per_s"]) == (True, {"eth1g": {"h0": 1e9, "h1": 2e8}})
-    assert f"{spare}" in fabricbench("lab", "status").stdout
+    assert f"{spare}" in jobs.inside("lab", "status").out
     assert fabricbench("lab", "down", "--name", spare).stderr == f"lab {spare}: removed\n"
     assert fabricbench("lab", "down", "--name", spare).stderr == f"lab {spare}: was not there\n"
 
@@ -60,11 +61,11 @@ def test_a_lab_s_life(spare: str) -> None:
     ],
 )
 def test_usage_errors_are_one_line(lab: Lab, words: tuple[str, ...], said: str) -> None:
-    result = fabricbench("lab", *(word.format(lab=lab.name) for word in words))
-    assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr.startswith("fabricbench: ")
-    assert said in result.stderr
-    assert result.stderr.count("\n") == 1
+    done = jobs.inside("lab", *(word.format(lab=lab.name) for word in words))
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("fabricbench: ")
+    assert said in done.err
+    assert done.err.count("\n") == 1
 
 
 def test_the_lab_of_a_run_that_was_killed_is_called_an_orphan(
@@ -100,19 +101,19 @@ def test_without_root_it_says_so(
 
 
 def test_fabrics_as_text(lab: Lab) -> None:
-    result = fabricbench("fabrics", "--lab", lab.name)
-    assert (result.returncode, result.stderr) == (0, "")
-    table, *others, hint = result.stdout.split("\n\n")
+    result = jobs.inside("fabrics", "--lab", lab.name)
+    assert (result.code, result.err) == (0, "")
+    table, *others, hint = result.out.split("\n\n")
     assert any(part.startswith("Interfaces\n") for part in others) == bool(survey().interfaces)
     row = next(line for line in table.splitlines() if line.startswith("eth10g"))
     assert "10 Gbit/s" in row
     assert "EMULATED" in row
     assert "fabricbench fabrics --recipe" in hint
-    assert "UCX_TLS" not in result.stdout
+    assert "UCX_TLS" not in result.out
 
 
 def test_fabrics_as_json(lab: Lab) -> None:
-    told = json.loads(fabricbench("fabrics", "--json", "--lab", lab.name).stdout)
+    told = json.loads(jobs.inside("fabrics", "--json", "--lab", lab.name).out)
     assert list(told) == ["fabrics", "interfaces", "rdma_ports", "dpus"]
     rows = {row["name"]: row for row in told["fabrics"]}
     assert rows["eth2g5"]["lab"] == lab.name
@@ -125,10 +126,10 @@ def test_fabrics_as_json(lab: Lab) -> None:
 
 def test_recipes_can_be_given_to_a_shell(lab: Lab) -> None:
     only = ("--lab", lab.name, "--fabric", "eth10g", "--backend", "mpich-ofi", "--backend", "gloo")
-    told = fabricbench("fabrics", "--recipe", *only)
-    assert (told.returncode, told.stderr) == (0, "")
+    told = jobs.inside("fabrics", "--recipe", *only)
+    assert (told.code, told.err) == (0, "")
     shell = subprocess.run(
-        ["env", "-i", "/bin/sh", "-ec", f"{told.stdout}\nexec /usr/bin/env"],
+        ["env", "-i", "/bin/sh", "-ec", f"{told.out}\nexec /usr/bin/env"],
         capture_output=True, text=True, timeout=DEADLINE_S, check=True,
     )  # fmt: skip
     env = dict(line.split("=", 1) for line in shell.stdout.splitlines())
@@ -136,7 +137,7 @@ def test_recipes_can_be_given_to_a_shell(lab: Lab) -> None:
         "MPIR_CVAR_CH4_NETMOD": "ofi", "MPIR_CVAR_NOLOCAL": "1", "FI_PROVIDER": "tcp", "FI_TCP_IFACE": "eth10g",
         "GLOO_SOCKET_IFNAME": "eth10g",
     }  # fmt: skip
-    rows = json.loads(fabricbench("fabrics", "--json", *only).stdout)["fabrics"]
+    rows = json.loads(jobs.inside("fabrics", "--json", *only).out)["fabrics"]
     assert [(row["name"], [each["backend"] for each in row["recipes"]]) for row in rows] == [
         ("eth10g", ["mpich-ofi", "gloo"])
     ]
@@ -156,15 +157,15 @@ hosts = { "a[1-2]" = ["ens1"], b = ["ens2"] }
 def test_recipes_of_fabrics_that_a_file_defines(tmp_path: Path) -> None:
     (tmp_path / "f.toml").write_text(DEFINED)
     file = ("--fabrics", str(tmp_path / "f.toml"))
-    told = fabricbench("fabrics", "--recipe", *file, "--backend", "mpich", "--flavour", "job", "--transport", "dc")
+    told = jobs.inside("fabrics", "--recipe", *file, "--backend", "mpich", "--flavour", "job", "--transport", "dc")
     lines = "export UCX_TLS=dc,sm,self\nexport UCX_NET_DEVICES=mlx5_0:1\n# not verified on hardware\n# source: "
-    assert lines in told.stdout
-    assert "none: transport 'dc': ucx takes tcp on tcp" in told.stdout
-    table = {line.split()[0]: line for line in fabricbench("fabrics", *file).stdout.splitlines() if line.strip()}
+    assert lines in told.out
+    assert "none: transport 'dc': ucx takes tcp on tcp" in told.out
+    table = {line.split()[0]: line for line in jobs.inside("fabrics", *file).out.splitlines() if line.strip()}
     assert "has no address in 10.255.255.0/24" in table["wide"]
     assert "fabricbench run --hosts FILE" in table["unlike"]
     assert "shm" in table
-    unlike = fabricbench("fabrics", "--recipe", *file, "--fabric", "unlike", "--backend", "gloo").stdout
+    unlike = jobs.inside("fabrics", "--recipe", *file, "--fabric", "unlike", "--backend", "gloo").out
     assert "# gloo on unlike, on a1 a2\nexport GLOO_SOCKET_IFNAME=ens1\n" in unlike
     assert "# gloo on unlike, on b\nexport GLOO_SOCKET_IFNAME=ens2\n" in unlike
 
@@ -181,10 +182,10 @@ def test_recipes_of_fabrics_that_a_file_defines(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_words_for_recipes_are_told_with_what_is_allowed(words: tuple[str, ...], said: str) -> None:
-    result = fabricbench("fabrics", *words)
-    assert (result.returncode, result.stdout) == (2, "")
-    assert said in result.stderr
-    assert result.stderr.count("\n") == 1
+    result = jobs.inside("fabrics", *words)
+    assert (result.code, result.out) == (2, "")
+    assert said in result.err
+    assert result.err.count("\n") == 1
 
 
 TREES = (
@@ -212,6 +213,6 @@ def test_all_that_is_found_is_told(build: Callable[[], trees.Tree], tmp_path: Pa
 
 
 def test_fabrics_of_a_lab_that_is_not_up() -> None:
-    result = fabricbench("fabrics", "--lab", "absent")
-    assert (result.returncode, result.stdout) == (2, "")
-    assert "lab absent is not up" in result.stderr
+    result = jobs.inside("fabrics", "--lab", "absent")
+    assert (result.code, result.out) == (2, "")
+    assert "lab absent is not up" in result.err

@@ -14,6 +14,7 @@ from microbench.case import Outcome
 from microbench.registry import Benchmark
 from suite import benchdpus
 from tests import jobs
+from tests.suite import bench_job
 
 
 def benchmark(kind: Any) -> Benchmark:
@@ -88,41 +89,53 @@ def test_roles_are_given_by_rank_or_by_the_dpus_names() -> None:
 
 
 def test_without_dpus_the_command_says_so_before_it_starts() -> None:
-    done = jobs.fabricbench("bench", "offload_allreduce", "--sizes", "8")
+    done = jobs.inside("bench", "offload_allreduce", "--sizes", "8")
     assert (done.code, done.out, len(done.err.splitlines())) == (4, "", 1)
     assert "offload_allreduce has ranks on DPUs: say which" in done.err
 
 
 FEW = ("--sizes", "16K", "--seconds", "0.2", "--iterations", "8", "--json")
+ALONE = ("overlap_allreduce", *FEW, "--compare", "host,probes4")
+WITH_DPU = ("offload_allreduce", *FEW, "--compare", "host,staged", "--fraction", "0.5", "--roles", "host,host,dpu")
+WRONG = [("--roles", "host,dpu"), ("--dpus", "elsewhere")]
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_hosts_alone_overlap_in_a_job_of_any_size(ranks: int) -> None:
-    done = jobs.mpi(ranks, "-m", "suite.cli", "bench", "overlap_allreduce", *FEW, "--compare", "host,probes4")
+@pytest.fixture(scope="module")
+def job() -> jobs.Done:
+    """All of them in one job of three ranks."""
+    wrong = [("offload_allreduce", "--sizes", "8", *more) for more in WRONG]
+    done = jobs.mpi(3, "-m", "tests.suite.bench_job", json.dumps([ALONE, WITH_DPU, *wrong]))
     assert done.code == 0, done.err
-    (row,) = [json.loads(line) for line in done.out.splitlines()]
-    assert (row["status"], row["ranks"], row["roles"]) == ("ok", ranks, [])
-    assert {"host.overlap", "probes4.exposed", "blocking.overall"} <= set(row["metrics"])
+    return done
 
 
-def test_roles_make_a_dpu_of_a_rank() -> None:
-    words = ("--compare", "host,staged", "--fraction", "0.5", "--roles", "host,host,dpu")
-    done = jobs.mpi(3, "-m", "suite.cli", "bench", "offload_allreduce", *FEW, *words)
-    assert done.code == 0, done.err
-    (row,) = [json.loads(line) for line in done.out.splitlines()]
-    assert (row["status"], row["roles"], row["workload"]) == ("ok", ["host", "host", "dpu"], "compute 0.5x")
-    assert row["method"]["used"] == {"staged": True}
-    assert re.fullmatch("DPU ranks share machine .+ with hosts: not a DPU", row["method"]["warnings"][0])
+def row(job: jobs.Done, number: int) -> dict[str, Any]:
+    """The record that a command printed alone."""
+    record, code = job.out.splitlines()[2 * number : 2 * number + 2]
+    assert code == f"{bench_job.END}0", job.err
+    return dict(json.loads(record))
+
+
+def test_hosts_alone_overlap_in_a_job_of_any_size(job: jobs.Done) -> None:
+    got = row(job, 0)
+    assert (got["status"], got["ranks"], got["roles"]) == ("ok", 3, [])
+    assert {"host.overlap", "probes4.exposed", "blocking.overall"} <= set(got["metrics"])
+
+
+def test_roles_make_a_dpu_of_a_rank(job: jobs.Done) -> None:
+    got = row(job, 1)
+    assert (got["status"], got["roles"], got["workload"]) == ("ok", ["host", "host", "dpu"], "compute 0.5x")
+    assert got["method"]["used"] == {"staged": True}
+    assert re.fullmatch("DPU ranks share machine .+ with hosts: not a DPU", got["method"]["warnings"][0])
+
+
+def test_roles_that_do_not_fit_the_job_are_told_once(job: jobs.Done) -> None:
+    assert job.out.splitlines()[4:] == [f"{bench_job.END}2", f"{bench_job.END}4"]
+    told = [line for line in job.err.splitlines() if line.startswith("fabricbench")]
+    for line, (option, value) in zip(told, WRONG, strict=True):
+        assert f"{option} {value}: " in line
 
 
 def test_one_rank_overlaps_nothing() -> None:
     done = jobs.fabricbench("bench", "overlap_allreduce", "--sizes", "8")
     assert (done.code, done.err.strip()) == (4, "fabricbench: overlap_allreduce needs 2 ranks: this job has 1")
-
-
-@pytest.mark.parametrize("more", [("--roles", "host,host,dpu"), ("--dpus", "elsewhere")])
-def test_roles_that_do_not_fit_the_job_are_told_once(more: tuple[str, str]) -> None:
-    done = jobs.mpi(4, "-m", "suite.cli", "bench", "offload_allreduce", "--sizes", "8", *more)
-    assert done.code in (2, 4)
-    told = [line for line in done.err.splitlines() if line.startswith("fabricbench")]
-    assert len(told) == 1 and f"{more[0]} {more[1]}: " in told[0]

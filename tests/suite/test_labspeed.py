@@ -48,10 +48,10 @@ def test_a_member_goes_at_its_speed_within_three_percent(lab: cluster.Lab) -> No
         f"lab {lab.name}: d0 at {100 * seen.value:.3g} % of its speed without a quota (95 % interval"
     )
     assert "of a core in periods of 10 ms" in line
-    status = next(row for row in json.loads(jobs.fabricbench("lab", "status", "--json").out) if row["name"] == lab.name)
+    status = next(row for row in json.loads(jobs.inside("lab", "status", "--json").out) if row["name"] == lab.name)
     assert status["speeds"] == {"d0": seen.value}
     assert status["cpu_cores"]["d0"] == pytest.approx(0.25, rel=0.2)
-    assert f"(measured speed {100 * seen.value:.3g} %)" in jobs.fabricbench("lab", "status").out
+    assert f"(measured speed {100 * seen.value:.3g} %)" in jobs.inside("lab", "status").out
 
 
 def test_a_quota_of_a_quarter_is_measured_as_about_a_quarter(lab: cluster.Lab) -> None:
@@ -83,7 +83,7 @@ def test_a_speed_that_is_not_reached_is_refused_and_leaves_all_as_it_was(
 
 
 def test_a_quota_that_the_kernel_refuses_is_told(lab: cluster.Lab) -> None:
-    done = jobs.fabricbench("lab", "speed", "--name", lab.name, "5%", "--host", "h0")
+    done = jobs.inside("lab", "speed", "--name", lab.name, "5%", "--host", "h0")
     assert done.code == 4
     assert "a CPU quota of 500 us in 10000 us is refused by the kernel" in done.err
     assert "h0" not in cluster.load(lab.name).cpus
@@ -91,7 +91,7 @@ def test_a_quota_that_the_kernel_refuses_is_told(lab: cluster.Lab) -> None:
 
 def test_none_takes_the_quotas_of_the_dpus_away(lab: cluster.Lab) -> None:
     cluster.limit_cpu(lab, 0.5, "d0")
-    done = jobs.fabricbench("lab", "speed", "--name", lab.name, "none")
+    done = jobs.inside("lab", "speed", "--name", lab.name, "none")
     assert (done.code, done.err) == (0, f"lab {lab.name}: d0 without quota\nlab {lab.name}: d1 without quota\n")
     assert not {"d0", "d1"} & set(cluster.load(lab.name).cpus)
 
@@ -107,7 +107,7 @@ def test_none_takes_the_quotas_of_the_dpus_away(lab: cluster.Lab) -> None:
     ],
 )
 def test_usage_errors_are_one_line(lab: cluster.Lab, words: tuple[str, ...], said: str) -> None:
-    done = jobs.fabricbench("lab", "speed", "--name", lab.name, *words)
+    done = jobs.inside("lab", "speed", "--name", lab.name, *words)
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert said in done.err
 
