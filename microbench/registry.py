@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from microbench.job import Job
 
 Run = Callable[["Job", Case], Outcome]
-Kind = Literal["", "overlap", "offload", "dpu"]
+Kind = Literal["", "overlap", "offload", "dpu", "cfd"]
 
 MODULES = (
     "microbench.pt2pt",
@@ -22,6 +22,7 @@ MODULES = (
     "collectives.library",
     "collectives.overlap.bench",
     "training.bench",
+    "training.cfd.bench",
     "training.characterize.bench",
 )
 
@@ -48,8 +49,8 @@ class Benchmark:
     other half, so that they must be even in number. ``modes`` names the ways in which it can be called, the usual one
     first, and is empty where there is but one; ``algorithms`` and ``backends`` likewise. ``largest_buffer`` tells,
     by the number of ranks, how many times a size the largest buffer of a rank is. ``kind`` is empty but for what
-    overlaps a collective with compute on hosts alone (``overlap``) or on hosts and DPUs (``offload``), and what
-    characterizes DPUs (``dpu``): plans, placement and ``bench`` go by it.
+    overlaps a collective with compute on hosts alone (``overlap``) or on hosts and DPUs (``offload``), what
+    characterizes DPUs (``dpu``), and the solver (``cfd``): plans, placement and ``bench`` go by it.
     """
 
     name: str

@@ -8,6 +8,7 @@ from microbench.record import Metric, Record
 from reports.load import mapping, mappings
 from reports.modes import BLOCKING, NOT_USED, modes, unused
 from reports.units import GBIT_PER_S, MS, PERCENT, PLAIN, Unit, size, unit_for
+from suite import benchcfd, flows
 
 _COLUMNS: tuple[tuple[str, str, Unit], ...] = (
     ("pure", "pure ms", MS), ("overall", "overall ms", MS), ("overlap", "overlap", PLAIN),
@@ -18,6 +19,8 @@ _PAYLOADS = ("bandwidth",)
 
 def lines(record: Record, byte_rate: Unit) -> list[str]:
     """What is printed of a record that has no time of its own."""
+    if record.benchmark == flows.KIND:
+        return benchcfd.lines(record)
     if record.status != "ok":
         return [f"{size(record.nbytes)} {record.status}: {record.reason}"]
     return _compared(record) if modes(record.metrics) and "compute" in record.metrics else _listed(record, byte_rate)

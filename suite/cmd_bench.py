@@ -22,7 +22,18 @@ from microbench.record import Record
 from microbench.sizes import parse_sizes
 from reports.summary import WRONG
 from reports.units import BYTE_RATES, Unit
-from suite import arguments, benchdpus, benchmodes, benchtable, overlaps, session, together, user_settings
+from suite import (
+    arguments,
+    benchcfd,
+    benchdpus,
+    benchmodes,
+    benchtable,
+    flows,
+    overlaps,
+    session,
+    together,
+    user_settings,
+)
 
 _FABRIC = "as launched"
 _SIZES = "8:4M"
@@ -66,6 +77,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     for option, what in _WAYS.items():
         parser.add_argument(f"--{option}", metavar="NAME", help=what)
     benchdpus.add(parser)
+    benchcfd.add(parser)
     parser.add_argument("--thread-level", choices=mpi.THREAD_LEVELS, default="single", help="default: single")
     parser.add_argument("--pages", choices=PAGE_POLICIES, default="small", help="page policy (default: small)")
     arguments.add_units(parser)
@@ -113,7 +125,7 @@ def _cases(args: argparse.Namespace, table: registry.Registry) -> list[Case]:
         backend=backend or registry.MPI, budget_s=args.seconds, max_iterations=args.iterations,
         min_iterations=min(10, args.iterations), dtype=_dtype(args.dtype, benchmark), sync=args.sync or "auto",
         precision=benchmark.precision if args.precision is None else args.precision,
-        **benchdpus.case_options(args, benchmark),
+        **benchdpus.case_options(args, benchmark), **benchcfd.case_options(args, benchmark),
     )  # fmt: skip
     if not benchmark.sized:
         _refuse_sizes(args, benchmark)
@@ -135,7 +147,8 @@ def _way(option: str, name: str | None, benchmark: registry.Benchmark) -> str:
 def _refuse_sizes(args: argparse.Namespace, benchmark: registry.Benchmark) -> None:
     for option in ("sizes", "dtype"):
         if getattr(args, option) is not None:
-            raise UserError(f"{benchmark.name} moves no data: leave out --{option}")
+            why = "has no message sizes" if benchmark.kind == flows.KIND else "moves no data"
+            raise UserError(f"{benchmark.name} {why}: leave out --{option}")
 
 
 def _refuse_device(device: str, benchmark: registry.Benchmark) -> None:

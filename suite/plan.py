@@ -17,7 +17,7 @@ from microbench.message_rate import unpaired
 from microbench.record import Status
 from microbench.registry import BLOCKING, LIBRARY, case_mode
 from reports.units import count
-from suite import overlaps
+from suite import flows, overlaps
 from suite.placement import FEWEST_HOSTS, HERE, Place, Seats, Target, beside, flavour, most_hosts, place, why_not
 from suite.planfile import PlanFile, Section
 from suite.twice import Planned
@@ -201,6 +201,10 @@ def section_cases(
         yield Seats(case.ranks), with_deadline(case, fabric, section.deadline_s)
     if section.models:
         return
+    if section.kind == flows.KIND:
+        for case in flows.cases(section, base):
+            yield Seats(case.ranks), with_deadline(case, fabric, section.deadline_s)
+        return
     numbers = section.ranks or (_usual_ranks(section, fabric, cores, target),)
     swept = product(numbers, section.devices, section.dtypes or ("",), section.sizes or (None,))
     for ranks, device, dtype, nbytes in swept:
@@ -262,6 +266,8 @@ def estimate_s(case: Case, fabric: Fabric) -> float:
     if options := overlaps.options_of(case):
         collective_s = max(_LEAST_COLLECTIVE_S, (case.nbytes or 0) / rate)
         return overlaps.at_most_s(case, options, collective_s) * 1.15 + 0.05
+    if flow_s := flows.at_most_s(case, rate):
+        return flow_s * 1.15 + 0.05
     if kernels := case.options.get("kernels"):
         variants = sum(base(variant) in kernels for variant in VARIANTS)
         return pace.at_most_s(case.budget_s, variants, case.ranks, fabric.emulated)

@@ -19,7 +19,7 @@ from microbench.device import CPU
 from microbench.dtypes import dtype, elements
 from microbench.registry import BLOCKING, LIBRARY, MPI, Benchmark, Kind, Registry
 from microbench.stats import FEWEST_LAUNCHES
-from suite import overlaps
+from suite import flows, overlaps
 from suite.placement import FEWEST_HOSTS
 from suite.planvalues import READERS
 from training.characterize.kernels import NAMES
@@ -46,7 +46,7 @@ class Section:
     a DPU; ``dpus`` is how many DPUs there are, 0: that of each of these hosts. What overlaps a collective with compute
     is swept by ``fractions``, ``skews``, ``outstanding``, ``compute`` and ``workers``
     (:class:`collectives.overlap.options.Options`); without ``compare`` it has the usual modes. ``kernels`` are what
-    DPUs are characterized by.
+    DPUs are characterized by; ``flows`` are what the solver solves, empty: the usual one.
     """
 
     benchmark: str
@@ -55,6 +55,7 @@ class Section:
     ranks: tuple[int, ...] = (2,)
     fabrics: tuple[str, ...] = ()
     models: tuple[Mapping[str, Any], ...] = ()
+    flows: tuple[Mapping[str, Any], ...] = ()
     budget_s: float = 0.5
     min_iterations: int = 10
     max_iterations: int = 1000
@@ -171,6 +172,8 @@ def allowed(known: Benchmark) -> tuple[str, ...]:
     """The keys of a benchmark's section: what it has."""
     if known.name == "train":
         return ("models", *_COMMON)
+    if known.kind == flows.KIND:
+        return ("flows", "ranks", *_COMMON)
     sized = (*(("sizes",) if known.sized else ()), *(("dtypes",) if known.dtypes else ()))
     sized += ("devices",) if known.on_devices else ()
     ways = (way for way in _WAYS if len(getattr(known, way)) > 1)
@@ -200,8 +203,9 @@ def _check_types(where: str, section: Section) -> None:
 
 
 def _check_deadline(where: str, section: Section) -> None:
-    """A case is not given up while its budget lasts, be that the section's or a model's own."""
-    budgets = [float(model.get("budget_s", section.budget_s)) for model in section.models] or [section.budget_s]
+    """A case is not given up while its budget lasts, be that the section's or a model's or a flow's own."""
+    named = (*section.models, *section.flows)
+    budgets = [float(one.get("budget_s", section.budget_s)) for one in named] or [section.budget_s]
     if section.deadline_s is not None and section.deadline_s < max(budgets):
         raise UserError(
             f"{where}: deadline_s = {section.deadline_s:g} is below budget_s = {max(budgets):g}:"

@@ -21,6 +21,12 @@ _HALF = np.array(0.5)
 Region = tuple[int, int, int, int]  # planes of x from and to, rows of y from and to; ghosts count
 
 
+def needed_bytes(cells: Cells) -> int:
+    """About what a solver of a box of ``cells`` holds, its halos and a tile included."""
+    held = math.prod(n + 2 * _G for n in cells) + math.prod(cells) // 2
+    return 8 * N * (2 * held + 30 * TILE_CELLS)
+
+
 class Exchange(Protocol):
     """How ghosts along split axes are filled: ``start`` takes what neighbours need, ``finish`` puts in theirs."""
 
