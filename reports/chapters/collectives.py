@@ -14,6 +14,7 @@ from reports.summary import Summary
 from reports.units import PERCENT, US, Unit, count, size, time_unit, unit_for
 from reports.variants import comparisons, label, own
 from reports.view import (
+    CFD,
     DPU,
     OFFLOAD,
     OVERLAP,
@@ -68,7 +69,7 @@ def beside_others(v: View) -> dict[str, Standing]:
 def benchmarks(v: View) -> list[str]:
     """The run's collectives, allreduce first."""
     found = dict.fromkeys(s.benchmark for s in v.summaries)
-    mine = [b for b in found if b not in (*POINT_TO_POINT, TRAINING, DPU) and not b.startswith((OFFLOAD, OVERLAP))]
+    mine = [b for b in found if b not in (*POINT_TO_POINT, TRAINING, CFD, DPU) and not b.startswith((OFFLOAD, OVERLAP))]
     return sorted(mine, key=lambda b: b != "allreduce")
 
 
