@@ -115,7 +115,7 @@ def make_plan(
     skips: list[Skip] = []
     planned = Planned(file.name)
     for fabric, (number, section) in product(usable, enumerate(file.sections)):
-        if section.fabrics and fabric.name not in section.fabrics:
+        if not section.takes(fabric):
             continue
         for seats, plain in section_cases(section, fabric, len(cpus), target):
             status, reason = why_not(plain, seats, fabric, len(cpus), target)
@@ -177,7 +177,8 @@ def why_nothing(plan: Plan, file: PlanFile, fabrics: Sequence[Fabric], asked: Se
         only = f"plan {plan.name} is for {', '.join(named)} alone"
         return f"{only}, and --fabric asks for {', '.join(asked)}: ask for {left_out[0]}, or leave out --fabric"
     unusable = [f"{fabric.name}: {fabric.unusable}" for fabric in fabrics if fabric.name in named]
-    return f"plan {plan.name} has nothing that can be measured here: {'; '.join(unusable)}"
+    why = "; ".join(unusable) or "no network joins hosts"
+    return f"plan {plan.name} has nothing that can be measured here: {why}"
 
 
 def section_cases(

@@ -15,16 +15,18 @@ from typing import Any
 from collectives.overlap.options import AUTO, REGISTERS
 from fabrics import textfile
 from fabrics.errors import UserError
+from fabrics.model import Fabric
 from microbench.device import CPU
 from microbench.dtypes import dtype, elements
 from microbench.registry import BLOCKING, LIBRARY, MPI, Benchmark, Kind, Registry
 from microbench.stats import FEWEST_LAUNCHES
 from suite import flows, overlaps
-from suite.placement import FEWEST_HOSTS
+from suite.placement import FEWEST_HOSTS, within_host
 from suite.planvalues import READERS
 from training.characterize.kernels import NAMES
 
 TIERS = ("quick", "default", "full")
+NETWORKS = "networks"  # among a section's fabrics: all that join hosts
 _WAYS = ("modes", "algorithms", "backends")
 _OVERLAPS = ("compare", "fractions", "skews", "outstanding", "compute", "placement")
 _OFFLOADS = ("workers", "chunk", "dpu_memory", "dpus")
@@ -34,7 +36,7 @@ _COMMON = ("fabrics", "budget_s", "min_iterations", "max_iterations", "precision
 
 @dataclass(frozen=True)
 class Section:
-    """What to measure of one benchmark; empty ``fabrics`` means every usable one.
+    """What to measure of one benchmark; empty ``fabrics`` means every usable one, ``networks`` all that join hosts.
 
     ``precision`` is the relative half width at which measuring stops, 0 where it never stops early; ``deadline_s`` is
     when a case is given up, None where the plan computes it; ``sync`` names how the ranks of a collective start
@@ -79,6 +81,16 @@ class Section:
     dpu_memory: int | None = None
     dpus: int = 0
     kernels: tuple[str, ...] = NAMES
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The fabrics that it names one by one."""
+        return tuple(name for name in self.fabrics if name != NETWORKS)
+
+    def takes(self, fabric: Fabric) -> bool:
+        """Whether it is for this fabric, too."""
+        joins = NETWORKS in self.fabrics and not within_host(fabric)
+        return not self.fabrics or joins or fabric.name in self.fabrics
 
     @property
     def overlaps(self) -> bool:

@@ -124,7 +124,7 @@ READERS: Mapping[str, tuple[Reader, str]] = MappingProxyType({
     "sizes": (_sizes, 'a text such as "8:4M"'),
     "dtypes": (lambda value: _some(value, lambda name: dtype(_name(name)).name), 'a list such as ["float32"]'),
     "ranks": (lambda value: _some(value, _whole), "a list of whole numbers such as [2, 3]"),
-    "fabrics": (lambda value: _some(value, _name), 'a list such as ["shm"]'),
+    "fabrics": (lambda value: _some(value, _name), 'a list such as ["shm"], or ["networks"]'),
     "models": (lambda value: _some(value, _model), 'a list such as [{ model = "resnet50", batch = 16 }]'),
     "flows": (lambda value: _some(value, _flow), 'a list such as [{ grid = "64x64x64" }]'),
     "budget_s": (_seconds, _SECONDS),

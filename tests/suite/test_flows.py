@@ -9,12 +9,14 @@ from fabrics.model import Fabric
 from microbench import registry
 from suite import flows
 from suite.outline import told
-from suite.plan import Plan, estimate_s, make_plan
+from suite.plan import Plan, estimate_s, make_plan, why_nothing
 from suite.planfile import parse
 from training.cfd.options import Options
 
 SHM = Fabric("shm", "shm", ())
-SLOW = Fabric("eth1g", "tcp", ("h0", "h1"), {"h0": ("e0",), "h1": ("e1",)}, rate_bits_per_s=1e8)
+SLOW = Fabric(
+    "eth1g", "tcp", ("h0", "h1"), {"h0": ("e0",), "h1": ("e1",)}, rate_bits_per_s=1e8, emulated=True, lab="lab"
+)
 
 
 def plan(text: str, *fabrics: Fabric) -> Plan:
@@ -73,6 +75,17 @@ def test_what_cannot_be_is_said_in_a_line(text: str, said: str) -> None:
         plan(f"[cfd]\n{text}")
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_networks_are_the_fabrics_that_join_hosts() -> None:
+    loopback = Fabric("tcp-lo", "tcp", ("localhost",), {"localhost": ("lo",)})
+    made = plan("[cfd]\nfabrics = ['networks']", SHM, loopback, SLOW)
+    assert [job.fabric.name for job in made.jobs] == ["eth1g"]
+    both = plan("[cfd]\nfabrics = ['networks', 'shm']", SHM, loopback, SLOW)
+    assert {job.fabric.name for job in both.jobs} == {"eth1g", "shm"}
+    file = parse("[cfd]\nfabrics = ['networks']", "x", registry.load())
+    assert file.sections[0].named == ()
+    assert why_nothing(plan("[cfd]\nfabrics = ['networks']", SHM), file, (SHM,)).endswith("no network joins hosts")
 
 
 def test_other_cases_are_no_flows() -> None:
