@@ -13,7 +13,7 @@ NEEDED := setuptools numpy mpi4py tabulate psutil pytest
 MPI ?= mpich
 MPI_VENV = $(if $(filter mpich,$(MPI)),$(VENV),.venv-$(MPI))
 
-.PHONY: bench test lint unit mpis impi parity metrology proof schedules offload phases relock clean
+.PHONY: bench test lint unit mpis impi parity metrology proof schedules offload endtoend verdicts prediction phases relock clean
 .DELETE_ON_ERROR:
 
 bench: $(VENV)/ready
@@ -52,6 +52,15 @@ schedules: $(VENV)/ready
 
 offload: $(VENV)/ready
 	$(BIN)/python -m tests.figures.offload
+
+endtoend: $(VENV)/ready
+	$(BIN)/python -m tests.figures.endtoend
+
+verdicts: $(VENV)/ready
+	$(BIN)/python -m tests.figures.verdicts
+
+prediction: $(VENV)/ready
+	$(BIN)/python -m tests.figures.prediction
 
 phases: $(VENV)/ready
 	$(BIN)/python -m tests.figures.phases

@@ -44,7 +44,8 @@ class Pair:
         self.status = statuses(2 * WINDOW)
         self.requests = requests(2 * WINDOW, job.engine.MPI)
 
-    def _message(self, name: str, *slot: Any) -> CallSpec:
+    def message(self, name: str, *slot: Any) -> CallSpec:
+        """One call that sends or receives this pair's data: ``MPI_Send``, ``MPI_Irecv``, ..."""
         buffer = self.send if name.endswith("end") else self.receive
         tail = slot if name != "MPI_Recv" else (self.status,)
         name = counted(self.job.engine, name, self.count)
@@ -52,14 +53,14 @@ class Pair:
 
     def pingpong(self) -> list[CallSpec]:
         """One message there and one back."""
-        there, back = self._message("MPI_Send"), self._message("MPI_Recv")
+        there, back = self.message("MPI_Send"), self.message("MPI_Recv")
         return self.memory.calls([there, back] if self.first else [back, there])
 
     def window(self) -> list[CallSpec]:
         """64 messages from the first to the second of the pair, acknowledged once."""
         comm, byte = self.job.comm, self.job.engine.MPI.BYTE
         name = "MPI_Isend" if self.first else "MPI_Irecv"
-        posts = [self._message(name, self.requests[i]) for i in range(WINDOW)]
+        posts = [self.message(name, self.requests[i]) for i in range(WINDOW)]
         ack: CallSpec = ("MPI_Recv", self.ack, 4, byte, self.peer, _ACK, comm, self.status)
         if not self.first:
             ack = ("MPI_Send", self.ack, 4, byte, self.peer, _ACK, comm)
@@ -67,8 +68,8 @@ class Pair:
 
     def both_ways(self) -> list[CallSpec]:
         """64 messages each way, receives posted first."""
-        posts = [self._message("MPI_Irecv", self.requests[i]) for i in range(WINDOW)]
-        posts += [self._message("MPI_Isend", self.requests[WINDOW + i]) for i in range(WINDOW)]
+        posts = [self.message("MPI_Irecv", self.requests[i]) for i in range(WINDOW)]
+        posts += [self.message("MPI_Isend", self.requests[WINDOW + i]) for i in range(WINDOW)]
         return self.memory.calls([*posts, ("MPI_Waitall", 2 * WINDOW, self.requests, self.status)])
 
     def verify(self, body: Sequence[CallSpec], receivers: tuple[int, ...]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
@@ -99,6 +99,18 @@ class Record:
             return cls(**kept)
         except TypeError as error:
             raise ValueError(f"not a record: {error}") from None
+
+
+def shared_machines(hosts: Sequence[str], roles: Sequence[str]) -> tuple[str, ...]:
+    """The machines, by the name of each rank's, on which ranks of DPUs run beside ranks of hosts: no DPU is there."""
+    of = {role: [host for host, given in zip(hosts, roles, strict=False) if given == role] for role in ("host", "dpu")}
+    return tuple(dict.fromkeys(machine for machine in of["dpu"] if machine in of["host"]))
+
+
+def shared_words(machines: Sequence[str]) -> str:
+    """What is said of such machines; nothing of none."""
+    several = f"machine{'s' if len(machines) > 1 else ''}"
+    return f"DPU ranks share {several} {', '.join(machines)} with hosts: not a DPU" if machines else ""
 
 
 def finite(data: Any) -> Any:

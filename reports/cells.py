@@ -14,6 +14,7 @@ from reports.units import PERCENT, Unit, size, times
 from reports.view import View, grouped, setup_text
 
 APART = "launches differ %"
+UNTOLD = "n not told"  # by what was imported
 _SHORT = 16  # the longest reason that a cell has room for
 
 
@@ -83,7 +84,8 @@ def with_unit(s: Summary, name: str, unit: Unit) -> str:
 def told(s: Summary, name: str, unit: Unit) -> str:
     """A number as a sentence tells it: ``36.10 [35.90, 36.40] ms (n 30)``."""
     without = "" if s.ends(name) or s.value(name) is None else ", no interval"
-    return f"{with_unit(s, name, unit)} (n {samples(name)(s)}{without})"
+    n = samples(name)(s)
+    return f"{with_unit(s, name, unit)} ({n if n == UNTOLD else f'n {n}'}{without})"
 
 
 def samples(name: str) -> Cell:
@@ -93,6 +95,8 @@ def samples(name: str) -> Cell:
         metric, spread = s.metrics.get(name), s.spread.get(name)
         if metric is None:
             return "-"
+        if not metric.n and s.imported:
+            return UNTOLD
         if spread is None or spread.launches < 2:
             return str(metric.n)
         each, rest = divmod(metric.n, spread.launches)
@@ -138,7 +142,8 @@ def interval_columns(group: Sequence[Summary], name: str, unit: Unit, head: str 
     """Value and interval; the heading names the basis where all lines share it."""
     counts = launch_counts((s, name) for s in group)
     mixed = len(counts) > 1
-    heading = "interval" if mixed else _heading(counts[0] if counts else 1)
+    bare = counts == [1] and all(s.imported for s in group)
+    heading = "interval" if mixed or bare else _heading(counts[0] if counts else 1)
     return [Column(f"{head} {unit.name}".lstrip(), value(name, unit)), Column(heading, interval(name, unit, mixed))]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from microbench.record import Record
 from reports.chapters.collectives import beside_others
+from reports.limits.told import as_dict
 from reports.standing import Standing
 from reports.summary import Summary, basis
 from reports.text import chapters, findings
@@ -25,7 +26,8 @@ COLUMNS = (*_CASE, "metric", *_METRIC, "basis", "launches_low", "launches_high",
 def to_json(v: View) -> str:
     """``{"run", "records", "summaries", "findings"}`` in base units, strict JSON: no NaN, no infinity.
 
-    A summary that stands beside others of its operation says how, in ``standing``.
+    A summary that stands beside others of its operation says how, in ``standing``. Where limits are given there is
+    ``verdicts``, too.
     """
     found = beside_others(v)
     data = {
@@ -34,6 +36,8 @@ def to_json(v: View) -> str:
         "summaries": [{**_flat(s), "standing": found[s.id].as_dict() if s.id in found else None} for s in v.summaries],
         "findings": [vars(finding) for finding in findings(chapters(v))],
     }
+    if v.judgement is not None:
+        data["verdicts"] = as_dict(v.judgement)
     return json.dumps(data, allow_nan=False) + "\n"
 
 

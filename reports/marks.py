@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from microbench.record import shared_machines
 from reports.starts import FEW, MOSTLY, in_time, least_in_time, usual_skew_share
 from reports.summary import Summary
 from reports.units import BITS
@@ -10,8 +11,10 @@ from reports.view import View, alone, impossible, links, ways
 
 def marks(v: View, s: Summary) -> str:
     """The marks of a case, as its table's notes have them."""
-    named = (("EMULATED", s.emulated or s.fabric in v.emulated), ("unproved", unproved(s)),
+    named = (("imported", s.imported), ("EMULATED", s.emulated or s.fabric in v.emulated),
+             ("unproved", unproved(s)),
              ("DISPROVED", s.proof == "disproved"), ("OVERSUBSCRIBED", s.oversubscribed),
+             ("not a DPU", bool(shared_machines(s.hosts, s.roles))),
              ("> declared rate", above_declared(v, s)), ("> any memory", bool(impossible(s.metrics, s.hosts))),
              ("intra-node", s.fabric in v.networks and s.ranks > 1 and len(set(s.hosts)) == 1),
              (f"{s.ranks_per_host} ranks a host", s.ranks_per_host > 1 and len(set(s.hosts)) > 1))  # fmt: skip

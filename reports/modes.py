@@ -10,6 +10,10 @@ from reports.load import mapping
 
 BLOCKING = "blocking"
 NOT_USED = "host (offload not used)"
+OVERLAP_LEGEND = (
+    "(pure + compute - overall) / min(pure, compute), signed and unclipped; above 1 overall was shorter than the longer"
+    " of pure and compute, so that this one was inflated"
+)
 _HOST = ("host", "thread", "gloo", BLOCKING)
 _PROBES = "probes"
 

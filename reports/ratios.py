@@ -5,8 +5,11 @@ Two 95 % intervals hold together in at least 90 % of cases (Bonferroni), and so 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from microbench.record import Record
+from microbench.stats import quantile
 from reports.summary import Summary, basis
 from reports.units import times
 
@@ -42,11 +45,15 @@ class Ratio:
 
 def ratio(top: Summary, bottom: Summary, name: str) -> Ratio | None:
     """``top`` over ``bottom`` in metric ``name``; None where a value is missing or not positive."""
-    over, under = top.value(name), bottom.value(name)
+    return _of((top, name), (bottom, name))
+
+
+def _of(top: tuple[Summary, str], bottom: tuple[Summary, str]) -> Ratio | None:
+    over, under = (s.value(name) for s, name in (top, bottom))
     if over is None or under is None or over <= 0 or under <= 0:
         return None
-    above, below = top.ends(name), bottom.ends(name)
-    rests = " and ".join(dict.fromkeys(basis(s.spread[name].launches) for s in (top, bottom)))
+    above, below = (s.ends(name) for s, name in (top, bottom))
+    rests = " and ".join(dict.fromkeys(basis(s.spread[name].launches) for s, name in (top, bottom)))
     if above is None or below is None:
         return Ratio(over / under, None, None, "one side has no interval")
     high = above[1] / below[0] if below[0] > 0 else None
@@ -58,3 +65,17 @@ def speed(fast: Summary, slow: Summary, name: str) -> Ratio | None:
     metric = fast.metrics.get(name)
     higher = metric is not None and metric.better == "higher"
     return ratio(fast, slow, name) if higher else ratio(slow, fast, name)
+
+
+def within(s: Summary, launches: Sequence[Record], top: str, bottom: str) -> Ratio | None:
+    """One metric of a case over another that was measured interleaved with it; None as for :func:`ratio`.
+
+    Over several launches the median of their own ratios, since what slows a launch slows both.
+    """
+    found = [(r.metrics[top].value, r.metrics[bottom].value) for r in launches if {top, bottom} <= set(r.metrics)]
+    each = [over / under for over, under in found if over and under and over > 0 and under > 0]
+    if len(each) < 2:
+        return _of((s, top), (s, bottom))
+    middle = quantile(each)
+    low, high = (min(each), max(each)) if middle.low is None else (middle.low, middle.high)
+    return Ratio(middle.value, low, high, basis(len(each)))

@@ -14,6 +14,7 @@ from microbench.stats import quantile, samples_needed
 
 LAUNCHES_FOR_INTERVAL = samples_needed(0.5)
 WRONG = ("failed", "timeout", "invalid")  # of a record: something did not go as it should have
+IMPORTED = "imported"  # the proof of what another suite measured
 NOT_OK = ("invalid", "failed", "timeout", "unsupported", "skipped")  # the most telling first
 
 
@@ -67,6 +68,11 @@ class Summary:
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     spread: Mapping[str, Spread] = field(default_factory=dict)
     method: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def imported(self) -> bool:
+        """Whether another suite measured it: it has no proof, no samples, and of one launch no interval."""
+        return self.proof == IMPORTED
 
     @property
     def published(self) -> bool:
@@ -141,7 +147,7 @@ def by_launch(records: Iterable[Record]) -> dict[tuple[str, str], Launches]:
 def _summary(records: Sequence[Record]) -> Summary:
     good = behind_the_numbers(records)
     told = good[0] if good else min(records, key=lambda r: NOT_OK.index(r.status))
-    merged = {name: _over_launches([r.metrics[name] for r in good if name in r.metrics], name.startswith("time_p"))
+    merged = {name: _over_launches([r.metrics[name] for r in good if name in r.metrics], _percentile(name))
               for name in dict.fromkeys(name for r in good for name in r.metrics)}  # fmt: skip
     proofs = {r.proof for r in good or records}
     identity = {name: getattr(told, name) for name in IDENTITY} | {
@@ -159,6 +165,11 @@ def _summary(records: Sequence[Record]) -> Summary:
         spread={name: spread for name, (_, spread) in merged.items() if spread is not None},
         method=told.method,
     )
+
+
+def _percentile(name: str) -> bool:
+    """Whether a metric is a percentile: ``time_p99``, ``gloo.step_p90``."""
+    return name.rpartition("_p")[2].isdigit()
 
 
 def behind_the_numbers(records: Iterable[Record]) -> list[Record]:

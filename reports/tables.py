@@ -95,3 +95,12 @@ def side_by_side(columns: Sequence[tuple[str, Mapping[str, str]]], first: str = 
         rows = [[name, *(cells.get(name, "-") for _, cells in part)] for name in names]
         tables.append(table([first, *(head for head, _ in part)], rows, ["left", *["right"] * len(part)]))
     return tables
+
+
+def fitted(columns: Sequence[tuple[str, Mapping[str, str]]], at_once: int = 4) -> list[str]:
+    """The same with as many columns at a time as fit the page, at most ``at_once``."""
+    for many in range(at_once, 1, -1):
+        drawn = side_by_side(columns, at_once=many)
+        if all(len(line) <= WIDTH for part in drawn for line in part.splitlines()):
+            return drawn
+    return side_by_side(columns, at_once=1)

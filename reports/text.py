@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 
 from reports.chapters import cfd, collectives, matter, offload, point_to_point, proof, system, training, verdicts
 from reports.chapters.missing import Planned, unrecorded
+from reports.limits.told import sentence
 from reports.summary import NOT_OK, basis
 from reports.tables import WIDTH, bullet, prose
 from reports.units import count
 from reports.view import Chapter, Finding, View
 
 CHAPTERS = (system, proof, point_to_point, collectives, offload, training, matter, verdicts)
+BARE = "Imported numbers are what other suites printed, mostly means: of one launch they have no interval."
 TOLD_BY_TABLES = (2, 3, 4)  # their findings only repeat what stands in the first table
 
 
@@ -43,6 +45,8 @@ def _short(v: View, made: Sequence[Chapter]) -> str:
     lines = [prose(line) for line in (_emulated(v), _intervals(v)) if line]
     if v.data.unfinished:
         lines.append(bullet(f"(8) NOT WHOLE: {v.data.unfinished}."))
+    if v.judgement is not None:
+        lines.append(bullet(f"(8) {sentence(v.judgement)}"))
     lines.append(_cases(v, made[-1]))
     lines += [bullet(f"({f.chapter}) {f.text}") for f in findings(made) if f.chapter < 8 and f.short]
     return "In short\n\n" + "\n".join(lines)
@@ -87,16 +91,18 @@ def _emulated(v: View) -> str:
 
 def _intervals(v: View) -> str:
     """What brackets hold, if it is the same in the whole report."""
-    counts = sorted({s.launches for s in v.published})
+    bare = any(s.imported and s.launches == 1 for s in v.published)
+    counts = sorted({s.launches for s in v.published if not s.imported or s.launches > 1})
     if not counts:
-        return ""
+        return f"{BARE} (k): from chapter k." if bare else ""
+    also = f" {BARE}" if bare else ""
     kind, *others = map(basis, counts)
     if others:
         told = ", ".join(f"{basis(n)} (n {f'{n} x 30' if n > 1 else '30'})" for n in counts)
-        return f"[low, high]: {told}: the heading of each table says which; n: samples. (k): from chapter k."
+        return f"[low, high]: {told}: the heading of each table says which; n: samples.{also} (k): from chapter k."
     alone = ", which shows nothing of how launches differ"
     what = kind if "range" in kind else f"95 % interval {kind}{alone if 'within' in kind else ''}"
-    return f"[low, high]: {what}; n: samples. (k): from chapter k."
+    return f"[low, high]: {what}; n: samples.{also} (k): from chapter k."
 
 
 def _chapter(chapter: Chapter) -> str:

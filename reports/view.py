@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from microbench.record import Metric, Record
 from reports.load import RunData, mapping
@@ -14,11 +14,15 @@ from reports.summary import Summary, behind_the_numbers, newest, summarise
 from reports.units import MB_PER_S, Unit, count
 from reports.units import rate as rate_text
 
+if TYPE_CHECKING:
+    from reports.limits.model import Judgement
+
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
 
 MESSAGE_RATE = "message_rate"
 POINT_TO_POINT = ("latency", "bandwidth", "bibw", MESSAGE_RATE)
+LOGGP, REDUCE_LOCAL = "loggp", "reduce_local"  # what models are fitted to, and no tables of their own
 TRAINING = "train"
 OFFLOAD, OVERLAP = "offload_", "overlap_"  # how the names of benchmarks begin that overlap collectives with compute
 CFD = "cfd"
@@ -51,11 +55,15 @@ class Chapter:
 
 @dataclass(frozen=True)
 class View:
-    """A run with its summaries, and the unit in which rates in bytes are printed; made once, read by all chapters."""
+    """A run with its summaries, and the unit in which rates in bytes are printed; made once, read by all chapters.
+
+    ``judgement`` is there where limits are given.
+    """
 
     data: RunData
     summaries: tuple[Summary, ...]
     byte_rate: Unit = MB_PER_S
+    judgement: Judgement | None = None
 
     @cached_property
     def records(self) -> tuple[Record, ...]:
@@ -181,7 +189,7 @@ def setup(s: Summary) -> tuple[str | int, ...]:
 
 def setup_text(s: Summary) -> str:
     """The setup in words: ``uni, 2 ranks, pure recipe, mpi, int8``."""
-    parts = (s.direction, f"{s.ranks} ranks" if s.ranks != 1 else "1 rank", s.recipe and f"{s.recipe} recipe",
+    parts = (s.direction, how_many(s.ranks), s.recipe and f"{s.recipe} recipe",
              s.backend, s.algorithm and f"{s.algorithm} algorithm", s.mode, s.dtype,
              "" if s.device == "cpu" else s.device)  # fmt: skip
     return ", ".join(part for part in parts if part)
@@ -191,7 +199,12 @@ def kind(s: Summary | Record) -> str:
     """What a case is, but for its size and fabric: ``allreduce 2 ranks``, or the model that is trained."""
     if s.benchmark == TRAINING and s.workload:
         return s.workload
-    return f"{s.benchmark} {count(s.ranks, 'rank')}" + (f" ({s.workload})" if s.workload else "")
+    return f"{s.benchmark} {how_many(s.ranks)}" + (f" ({s.workload})" if s.workload else "")
+
+
+def how_many(ranks: int) -> str:
+    """``1 rank``, ``4 ranks``; what was imported may not tell."""
+    return count(ranks, "rank") if ranks else "unknown ranks"
 
 
 def impossible(metrics: Mapping[str, Metric], hosts: Sequence[str]) -> tuple[str, ...]:

@@ -16,9 +16,9 @@ from reports.modes import modes
 from reports.units import MCELLS_PER_S, MS, PERCENT, PLAIN, Unit
 from suite import flows
 from suite.arguments import count
-from training.cfd.options import SCALINGS, Options
+from training.cfd.options import Options
 
-_NAMES = ("grid", "steps", "scaling", "cfl", "split")
+_NAMES = ("grid", "steps", "cfl", "split")
 _COLUMNS: tuple[tuple[str, str, Unit], ...] = (
     ("cells_per_s", "Mcells/s", MCELLS_PER_S), ("cells_per_s_core", "per core", MCELLS_PER_S),
     ("exposed", "exposed ms", MS), ("exposed_fraction", "exposed %", PERCENT), ("speedup", "speedup", PLAIN),
@@ -31,11 +31,12 @@ _SAID = (
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add the options to the command line; the modes are those of ``--compare``."""
-    group = parser.add_argument_group("flow", "for cfd, whose modes (--compare) are blocking, overlapped, probes")
+    """Add the options to the command line, beside ``--compare`` and ``--scaling``, which others have too."""
+    group = parser.add_argument_group(
+        "flow", "for cfd, whose modes (--compare) are blocking, overlapped, probes; see --scaling too"
+    )
     group.add_argument("--grid", metavar="G", help="cells in x, y and z (default 64x64x64)")
     group.add_argument("--steps", type=count, metavar="N", help="time so many steps together (default 4)")
-    group.add_argument("--scaling", choices=SCALINGS, help="what to set it beside: one rank (default both)")
     group.add_argument(
         "--cfl", type=float, metavar="X", help="time step, of the longest that waves allow (default 0.6)"
     )
@@ -52,6 +53,7 @@ def case_options(args: argparse.Namespace, benchmark: Benchmark) -> dict[str, An
         if given:
             raise UserError(f"{benchmark.name} solves no flow: leave out --{next(iter(given))}")
         return {}
+    given |= {"scaling": args.scaling} if args.scaling is not None else {}
     if args.compare is not None:
         given["compare"] = [word.strip() for word in args.compare.split(",")]
     options = Options.of(given)

@@ -8,20 +8,23 @@ from typing import Any
 
 from collectives.overlap.options import COMPUTE, PLACEMENTS, Options
 from fabrics.errors import CannotRun, UserError
-from microbench.registry import Benchmark
+from microbench.registry import TRAIN, Benchmark
 from microbench.sizes import parse_sizes
 from suite import flows, overlaps
 from suite.arguments import count
 
 ROLES = ("host", "dpu")
-_OVERLAP = ("compare", "fraction", "skew", "outstanding", "compute", "placement")
+_OVERLAP = ("compare", "fraction", "skew", "outstanding", "compute")
+_PLACEMENT = ("placement",)
 _OFFLOAD = ("workers", "chunk", "dpu_memory")
 _DPUS = ("roles", "dpus")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options to the command line."""
-    group = parser.add_argument_group("overlap and DPUs", "for offload_*, overlap_* and dpu")
+    group = parser.add_argument_group(
+        "overlap and DPUs", "for offload_*, overlap_*, dpu and, where DPUs take part, train"
+    )
     group.add_argument("--roles", metavar="R,R,...", help="what each rank runs on, such as host,host,dpu,dpu")
     group.add_argument("--dpus", metavar="D,D,...", help="the DPUs by host name, instead of --roles")
     group.add_argument("--compare", metavar="M,M,...", help="the modes, such as host,probes16,staged")
@@ -41,26 +44,28 @@ def case_options(args: argparse.Namespace, benchmark: Benchmark) -> dict[str, An
     Raises UserError for what cannot be, and for an option that the benchmark has not; CannotRun where it takes DPUs and
     none are named.
     """
-    _refuse(args, benchmark)
+    refuse(args, benchmark)
     if benchmark.dpus and not (args.roles or args.dpus):
         raise CannotRun(f"{benchmark.name} has ranks on DPUs: say which with --roles host,host,dpu,dpu or --dpus NAMES")
     if not benchmark.overlaps:
         return {}
-    given = {name: value for name in (*_OVERLAP, *_OFFLOAD) if (value := getattr(args, name)) is not None}
+    given = {name: value for name in (*_OVERLAP, *_PLACEMENT, *_OFFLOAD) if (value := getattr(args, name)) is not None}
     given |= {"compare": _words(args.compare)} if args.compare is not None else {}
     given |= {name: _bytes(name, given[name]) for name in ("chunk", "dpu_memory") if name in given}
     options = Options.of(given, benchmark.kind == "offload")
-    if options.thread_level not in ("single", args.thread_level):
+    if options.thread_level not in ("single", args.thread_level or "single"):
         raise UserError(f"--compare thread: MPI's progress thread takes --thread-level {options.thread_level}")
     return {"options": overlaps.as_case(options, benchmark.kind == "offload"), "workload": options.label}
 
 
-def _refuse(args: argparse.Namespace, benchmark: Benchmark) -> None:
+def refuse(args: argparse.Namespace, benchmark: Benchmark) -> None:
     """Raise UserError for the first option that the benchmark has no use for."""
     if args.roles and args.dpus:
         raise UserError("--roles and --dpus say the same thing: give one of them")
+    trains = benchmark.kind == TRAIN
     needless = (
-        (_DPUS, benchmark.dpus, "has no ranks on DPUs"),
+        (_DPUS, benchmark.dpus or trains, "has no ranks on DPUs"),
+        (_PLACEMENT, benchmark.overlaps or trains, "overlaps nothing with compute"),
         (_OVERLAP, benchmark.overlaps, "overlaps nothing with compute"),
         (_OFFLOAD, benchmark.kind == "offload", "offloads nothing to DPUs"),
     )

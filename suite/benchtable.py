@@ -11,6 +11,7 @@ from microbench.pacing import TOO_SLOW
 from microbench.record import Metric, Record
 from microbench.registry import LIBRARY, MPI
 from reports import checked
+from reports.modes import OVERLAP_LEGEND
 from reports.units import GBIT_PER_S, PERCENT, US, Unit, size, unit_for
 from reports.view import impossible
 
@@ -30,7 +31,8 @@ def rate_name(record: Record) -> str:
 def title(record: Record) -> str:
     """What is measured, and where."""
     where = f"{record.ranks} {'rank' if record.ranks == 1 else 'ranks'} ({record.placement})"
-    level = f"{record.mpi}, thread level {record.thread_level}, {record.dtype or 'no data'}"
+    kind = record.dtype or ("" if record.workload and record.nbytes is None else "no data")
+    level = ", ".join(filter(None, (record.mpi, f"thread level {record.thread_level}", kind)))
     note = " OVERSUBSCRIBED" if record.oversubscribed else ""
     sizes = "" if record.nbytes is None else "; size: bytes of one rank's send buffer"
     how = [record.algorithm, record.mode, record.backend]
@@ -116,9 +118,10 @@ def _kept_late(record: Record) -> bool:
 
 
 def data(records: Sequence[Record]) -> list[str]:
-    """That the data came back right, where there is some."""
+    """What follows the last row of any table: what overlap is, and that data came back right, where there is some."""
     said = checked.told(records)
-    return [f"# checked: {said}"] if said else []
+    overlaps = any(name.endswith(".overlap") for record in records for name in record.metrics)
+    return [*([f"# overlap: {OVERLAP_LEGEND}"] if overlaps else []), *([f"# checked: {said}"] if said else [])]
 
 
 def _reasons(record: Record) -> Iterator[tuple[int, str]]:

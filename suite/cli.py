@@ -17,10 +17,11 @@ from microbench import mpi
 from suite import together
 
 EXIT_CODES = (
-    "exit codes: 0 all ran, 2 usage, 4 something could not run, timed out, came back wrong or took another way,"
-    " 124 the budget of time passed, 130 interrupted (1 and 3 are kept for criteria)"
+    "exit codes: 0 all ran and passed, 1 a criterion failed or a number regressed, 2 usage, 3 inconclusive,"
+    " 4 something could not run, timed out, came back wrong, took another way or was not measured,"
+    " 124 the budget of time passed, 130 interrupted; of several, the first of 130, 124, 2, 4, 1, 3, 0 counts"
 )
-_COMMANDS = ("run", "bench", "fabrics", "lab", "report")
+_COMMANDS = ("run", "bench", "fabrics", "lab", "report", "accept", "compare", "baseline", "import")
 _TOLD_S = 0.8  # so that rank 0, which tells for all, comes to it, and the launcher forwards it
 _FLOORS = ("fabrics", "microbench", "collectives", "training", "reports", "suite")
 INTERRUPTED = 130

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
 from types import ModuleType
 
 from tabulate import tabulate
@@ -20,6 +21,7 @@ from microbench.dtypes import DTYPES, dtype, elements
 from microbench.job import Job
 from microbench.record import Record
 from microbench.sizes import parse_sizes
+from reports.load import load
 from reports.summary import WRONG
 from reports.units import BYTE_RATES, Unit
 from suite import (
@@ -28,15 +30,24 @@ from suite import (
     benchdpus,
     benchmodes,
     benchtable,
+    benchtrain,
+    cmd_run,
+    environment,
     flows,
+    osuformat,
     overlaps,
+    protocol,
     session,
     together,
+    trained,
     user_settings,
 )
+from suite.headline import Samples
 
+TABLE, JSON, OSU, EVENTS = "table", "json", "osu", "events"  # the last with samples, for programs of ours
 _FABRIC = "as launched"
 _SIZES = "8:4M"
+_USUAL_S = 0.5
 _WAYS = {
     "mode": "how a collective is called, such as nonblocking or in-place (default: blocking)",
     "algorithm": "one of our own instead of the library's, such as ring",
@@ -57,14 +68,16 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--sizes", metavar="S", help=f"bytes per rank (default {_SIZES})")
     parser.add_argument(
         "--dtype", metavar="T",
-        help=f"one of {', '.join(DTYPES)} (default: int8 in latency, bandwidth, bibw, message_rate; float32 in others)",
+        help=f"one of {', '.join(DTYPES)} (default: int8 in latency, bandwidth, bibw, message_rate, loggp;"
+             " float32 in others)",
     )  # fmt: skip
     parser.add_argument(
         "--iterations", type=arguments.count, default=1000, metavar="N", help="at most so many (default 1000)"
     )
     parser.add_argument(
-        "--seconds", type=arguments.seconds, default=0.5, metavar="X",
-        help="sample about so long a size (default 0.5); 10 slow iterations may take ten times that, or they are fewer",
+        "--seconds", type=arguments.seconds, metavar="X",
+        help=f"sample about so long a size (default {_USUAL_S:g}, train {benchtrain.USUAL_S:g}); 10 slow iterations may"
+        " take ten times that, or they are fewer",
     )  # fmt: skip
     parser.add_argument(
         "--precision", type=arguments.share, metavar="P",
@@ -76,12 +89,19 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--device", choices=DEVICES, default="cpu", help="whose memory the buffers are in")
     for option, what in _WAYS.items():
         parser.add_argument(f"--{option}", metavar="NAME", help=what)
+    benchtrain.add(parser)
     benchdpus.add(parser)
     benchcfd.add(parser)
-    parser.add_argument("--thread-level", choices=mpi.THREAD_LEVELS, default="single", help="default: single")
+    parser.add_argument(
+        "--thread-level", choices=mpi.THREAD_LEVELS, help="default: single; in train, what its hooks take"
+    )
     parser.add_argument("--pages", choices=PAGE_POLICIES, default="small", help="page policy (default: small)")
     arguments.add_units(parser)
-    parser.add_argument("--json", action="store_true", help="one record a line instead of a table")
+    parser.add_argument(
+        "--format", choices=(TABLE, JSON, OSU, EVENTS), default=TABLE, metavar="F",
+        help="table (the default), json (a record a line), or osu (columns and statistics of OSU's own tests)",
+    )  # fmt: skip
+    parser.add_argument("--json", dest="format", action="store_const", const=JSON, help="the same as --format json")
     parser.add_argument("--module", action="append", default=[], help=argparse.SUPPRESS)
     parser.set_defaults(run=run)
 
@@ -97,36 +117,60 @@ def run(args: argparse.Namespace) -> int:
             )
         )
         return 0
-    cases = [replace(case, device=args.device) for case in _cases(args, table)]
-    require(args.device)
+    cases = cases_of(args, table)
+    if args.format == OSU:
+        osuformat.table(table.get(args.name), args.mode)
+    if args.fabric:
+        return _launched(args, table)
+    require(cases[0].device)
     user_settings.check()
-    MPI = mpi.start(args.thread_level)  # noqa: N806 - the module's own name
+    MPI = mpi.start(args.thread_level or trained.usual_level(cases[0]))  # noqa: N806 - the module's own name
     together.agree(MPI)  # a mistake that a rank has found before this comes here by way of the command's main
     return _measure(MPI, cases, table, args)
 
 
-def _cases(args: argparse.Namespace, table: registry.Registry) -> list[Case]:
+def _launched(args: argparse.Namespace, table: registry.Registry) -> int:
+    """Measure on ranks of our own, over a fabric that is named, and print what a job of the user's would."""
+    if mpi.launched_size() > 1:
+        raise UserError("--fabric launches ranks of its own: leave it out in a job of yours, or start without mpiexec")
+    file = benchtrain.plan(args, table.get(args.name))
+    usual = cmd_run.usual(fabric=[args.fabric], pages=args.pages, units=args.units, module=args.module)
+
+    def told(directory: Path) -> str:
+        found = load(directory)
+        if args.format == JSON:
+            return "".join(f"{record.to_json()}\n" for record in found.records)
+        return "".join(f"{line}\n" for line in benchtrain.lines(found, BYTE_RATES[args.units]))
+
+    return cmd_run.measure(usual, file, told)
+
+
+def cases_of(args: argparse.Namespace, table: registry.Registry) -> list[Case]:
+    """The cases that a command line asks for, a size each; UserError for what cannot be meant."""
     if not args.name:
         raise UserError(f"bench needs a NAME: one of {', '.join(b.name for b in table)}")
     try:
         benchmark = table.get(args.name)
     except KeyError as error:
         raise UserError(error.args[0]) from None
-    if benchmark.name == "train":
-        raise UserError(f"{benchmark.name} needs placed ranks: measure it with fabricbench run --plan")
+    benchtrain.refuse(args, benchmark)
     if args.sync and not benchmark.synchronised:
         raise UserError(f"{benchmark.name} starts its ranks itself: leave out --sync")
     mode, algorithm, backend = (_way(option, getattr(args, option), benchmark) for option in _WAYS)
     if [mode, algorithm, backend].count("") < 2:
         raise UserError("--mode, --algorithm and --backend are ways apart: give one of them")
     _refuse_device(args.device, benchmark)
+    trains = benchmark.kind == registry.TRAIN
+    budget_s = (benchtrain.USUAL_S if trains else _USUAL_S) if args.seconds is None else args.seconds
     base = Case(
         benchmark.name, _FABRIC, recipe="", mode=registry.case_mode(mode), algorithm=algorithm or registry.LIBRARY,
-        backend=backend or registry.MPI, budget_s=args.seconds, max_iterations=args.iterations,
+        backend=backend or registry.MPI, budget_s=budget_s, max_iterations=args.iterations,
         min_iterations=min(10, args.iterations), dtype=_dtype(args.dtype, benchmark), sync=args.sync or "auto",
-        precision=benchmark.precision if args.precision is None else args.precision,
-        **benchdpus.case_options(args, benchmark), **benchcfd.case_options(args, benchmark),
+        precision=benchmark.precision if args.precision is None else args.precision, device=args.device,
     )  # fmt: skip
+    dpus = benchdpus.case_options(args, benchmark)
+    flow = benchcfd.case_options(args, benchmark)
+    base = replace(base, **(benchtrain.case_options(args) if trains else dpus | flow))
     if not benchmark.sized:
         _refuse_sizes(args, benchmark)
         return [base]
@@ -146,7 +190,7 @@ def _way(option: str, name: str | None, benchmark: registry.Benchmark) -> str:
 
 def _refuse_sizes(args: argparse.Namespace, benchmark: registry.Benchmark) -> None:
     for option in ("sizes", "dtype"):
-        if getattr(args, option) is not None:
+        if getattr(args, option) is not None and (benchmark.kind, option) != (registry.TRAIN, "dtype"):
             why = "has no message sizes" if benchmark.kind == flows.KIND else "moves no data"
             raise UserError(f"{benchmark.name} {why}: leave out --{option}")
 
@@ -165,8 +209,7 @@ def _dtype(name: str | None, benchmark: registry.Benchmark) -> str:
 
 def _measure(MPI: ModuleType, cases: Sequence[Case], table: registry.Registry, args: argparse.Namespace) -> int:  # noqa: N803
     try:
-        fabric = Fabric(_FABRIC, "tcp" if overlaps.libraries(cases[0]) else "shm", ())
-        job = session.open_job(MPI, fabric, pages=args.pages)
+        job = open_job(MPI, cases[0], args)
         job.roles = benchdpus.roles(args, job.hosts)
         return _rows(job, cases, table, args)
     except Exception as error:
@@ -177,10 +220,19 @@ def _measure(MPI: ModuleType, cases: Sequence[Case], table: registry.Registry, a
         session.abort(MPI, error)
 
 
-def _rows(job: Job, cases: Sequence[Case], table: registry.Registry, args: argparse.Namespace) -> int:
+def open_job(MPI: ModuleType, case: Case, args: argparse.Namespace) -> Job:  # noqa: N803 - the module's own name
+    """The job of all ranks, as they were launched."""
+    fabric = Fabric(_FABRIC, "tcp" if overlaps.libraries(case) else "shm", ())
+    return session.open_job(MPI, fabric, pages=args.pages)
+
+
+def measured(
+    job: Job, cases: Sequence[Case], table: registry.Registry, args: argparse.Namespace
+) -> Iterator[tuple[Record, Samples]]:
+    """Run the cases on every rank; on rank 0 each record with its samples. Every rank has to take them all."""
+    if table.get(args.name).kind == registry.TRAIN and job.size == 1:
+        raise CannotRun("train needs 2 ranks or more: start it with mpiexec, or name a --fabric to launch them over")
     level, proof = mpi.provided_level(job.engine.MPI), Proof("unknown", "no probe in a job of your own")
-    records: list[Record] = []
-    timed = not table.get(args.name).kind
     sizes = ",".join(str(case.nbytes) for case in cases if case.nbytes is not None) or "none"
     wanted = {
         "sizes": sizes,
@@ -192,16 +244,33 @@ def _rows(job: Job, cases: Sequence[Case], table: registry.Registry, args: argpa
         **{option: given for option in ("roles", "dpus") if (given := getattr(args, option))},
         **({"workload": cases[0].workload} if cases[0].workload else {}),
     }
-    job.agree(args.name, **wanted, seconds=args.seconds, pages=args.pages)
+    job.agree(args.name, **wanted, seconds=cases[0].budget_s, pages=args.pages)
     for case in (replace(case, ranks=job.size) for case in cases):
         outcome = session.run_case(job, case, table)
         if job.rank == 0:
-            record = session.compose(job, case, outcome, proof, level)
-            _print(record, records, None if args.json else BYTE_RATES[args.units], timed)
-            records.append(record)
-    for line in () if args.json else benchtable.notes(records) if timed else benchtable.data(records):
+            yield session.compose(job, case, outcome, proof, level), outcome.samples
+
+
+def _rows(job: Job, cases: Sequence[Case], table: registry.Registry, args: argparse.Namespace) -> int:
+    records: list[Record] = []
+    timed = not table.get(args.name).kind
+    for record, samples in measured(job, cases, table, args):
+        if args.format == EVENTS:
+            sys.stdout.buffer.write(protocol.encode({"record": asdict(record), "samples": protocol.pack(samples)}))
+            sys.stdout.flush()
+        elif args.format == OSU:
+            _print_osu(osuformat.table(table.get(args.name), args.mode), record, samples, not records)
+        else:
+            _print(record, records, None if args.format == JSON else BYTE_RATES[args.units], timed)
+        records.append(record)
+    for line in () if args.format != TABLE else benchtable.notes(records) if timed else benchtable.data(records):
         print(line)
     return int(job.decide(CannotRun.exit_code if any(record.status in WRONG for record in records) else 0))
+
+
+def _print_osu(table: osuformat.Table, record: Record, samples: Samples, first: bool) -> None:
+    lines = osuformat.title(table, record, environment.version()) if first else []
+    print("\n".join([*lines, osuformat.row(table, record, samples)]), flush=True)
 
 
 def _print(record: Record, before: Sequence[Record], byte_rate: Unit | None, timed: bool) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import itertools
 import os
-import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import NoReturn
+from typing import Any
 
 from fabrics import discover
 from fabrics.errors import CannotRun, UserError
@@ -21,8 +20,8 @@ from fabrics.lab.config import LabConfig
 from fabrics.model import Fabric
 from microbench import mpi, registry
 from microbench.buffers import PAGE_POLICIES
-from reports.render import render
-from suite import arguments, budget, launch, leftovers, neighbours, sites
+from suite import again, arguments, budget, gate, launch, leftovers, neighbours, sites
+from suite.interrupts import interruptible
 from suite.outline import outline
 from suite.placement import HERE, Target
 from suite.plan import Plan, make_plan, why_nothing
@@ -76,6 +75,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     _add_hosts(parser)
     parser.add_argument("--lab", metavar="NAME", help=f"a lab that is up (default {LabConfig.name}, if it is)")
+    gate.add(parser)
     arguments.add_units(parser)
     parser.add_argument("--module", action="append", default=[], help=argparse.SUPPRESS)
     parser.set_defaults(run=run)
@@ -109,14 +109,28 @@ def run(args: argparse.Namespace) -> int:
             "run launches its own ranks: start it without mpiexec; fabricbench bench is for a job of your own"
         )
     _check_resume(args)
+    table = registry.load((*registry.MODULES, *args.module))
+    return measure(args, read_plan(args.plan, table) if args.plan else read_tier(args.tier or "default", table))
+
+
+def usual(**given: Any) -> argparse.Namespace:
+    """The options of a run that says nothing but these."""
+    parser = argparse.ArgumentParser()
+    add(parser.add_subparsers())
+    args = parser.parse_args(["run"])
+    vars(args).update(given)
+    return args
+
+
+def measure(args: argparse.Namespace, file: PlanFile, tell: Callable[[Path], str] | None = None) -> int:
+    """Measure a plan; what ``tell`` says of the run's folder is printed, or the whole report."""
+    by = gate.chosen(args)
     modules = (*registry.MODULES, *args.module)
-    table = registry.load(modules)
-    file = read_plan(args.plan, table) if args.plan else read_tier(args.tier or "default", table)
     site = _site(args)
     python = sites.python_of(args.env_dir, elsewhere=site is not None)
     if args.dry_run and site is None:
         return _dry(args, file, discover.discover(_standing_lab(args.lab)), HERE)
-    with _interruptible(), _lab(args.lab, site) as lab, leftovers.scratch() as scratch, neighbours.watch() as others:
+    with interruptible(), _lab(args.lab, site) as lab, leftovers.scratch() as scratch, neighbours.watch() as others:
         launcher, library = launch.choose(site is not None, args.launcher, python if Path(python).exists() else "")
         slots, beside = (site.slots, site.beside) if site else ({}, {})
         target = Target(launch.backend(library), slots, args.same_host, beside)
@@ -132,10 +146,10 @@ def run(args: argparse.Namespace) -> int:
         with RunFolder(folder_path, args.resume) as folder:
             job = Run(folder, plan, fabrics, launcher, library, modules, lab, args.pages, args.seed, others)
             job.access = access
-            if args.resume and not job.go_on(args.retry):
-                return _nothing_missing(job, folder, args.units)
+            if args.resume and not job.go_on(args.retry) and not (by and again.left(job, by)):
+                return _nothing_missing(job, folder, args.units, by)
             _tell(budget.check_space(job.todo.jobs, folder.directory), *budget.told(plan))
-            code = _execute(job, folder, args.units)
+            code = _execute(job, folder, args.units, by, tell)
     _tell(f"the run is in {folder_path}")
     return code
 
@@ -185,19 +199,21 @@ def _tell(*texts: str) -> None:
         print(f"fabricbench: {text}", file=sys.stderr)
 
 
-def _nothing_missing(job: Run, folder: RunFolder, units: str) -> int:
+def _nothing_missing(job: Run, folder: RunFolder, units: str, by: gate.Gate | None) -> int:
     """The report again."""
-    sys.stdout.write(render(folder.directory, "text", units))
+    sys.stdout.write(gate.report(folder.directory, units, by))
     _tell(f"nothing is missing of the run in {folder.directory}")
-    return job.code
+    return again.code(job, job.code, by)
 
 
-def _execute(job: Run, folder: RunFolder, units: str) -> int:
+def _execute(
+    job: Run, folder: RunFolder, units: str, by: gate.Gate | None, tell: Callable[[Path], str] | None = None
+) -> int:
     """Measure and report; an interrupted run has a report too, in its folder."""
     try:
-        code = job.execute()
+        code = again.execute(job, by, _tell) if by else job.execute()
     except KeyboardInterrupt:
-        folder.write_report(render(folder.directory, "text", units))
+        folder.write_report(gate.report(folder.directory, units, by))
         raise KeyboardInterrupt(
             f"interrupted: what was measured is in {folder.directory}, with its report; --resume goes on with it"
         ) from None
@@ -205,10 +221,10 @@ def _execute(job: Run, folder: RunFolder, units: str) -> int:
         raise CannotRun(
             f"the run in {folder.directory} ended: cannot write: {error.strerror}; what was stored is kept"
         ) from None
-    text = render(folder.directory, "text", units)
+    text = gate.report(folder.directory, units, by)
     folder.write_report(text)
-    sys.stdout.write(text)
-    return code
+    sys.stdout.write(tell(folder.directory) if tell else text)
+    return again.code(job, code, by)
 
 
 def _new_folder() -> Path:
@@ -216,21 +232,6 @@ def _new_folder() -> Path:
     base = Path("runs") / datetime.now().strftime("%Y-%m-%d-%H%M%S")
     names = (base if n == 1 else base.with_name(f"{base.name}-{n}") for n in itertools.count(1))
     return next(path for path in names if not path.exists())
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the run as Ctrl-C does: workers ended, records kept."""
-
-    def interrupt(number: int, frame: object) -> NoReturn:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _chosen(fabrics: Sequence[Fabric], names: Sequence[str] | None, file: PlanFile) -> list[Fabric]:

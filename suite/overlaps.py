@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from collectives.overlap.options import Options
 from microbench import pacing
 from microbench.case import Case
+from suite import trained
 
 if TYPE_CHECKING:
     from suite.planfile import Section
@@ -54,6 +55,8 @@ def options_of(case: Case) -> Options | None:
 
 def thread_level(case: Case) -> str:
     """The thread level that MPI has to be started at for a case."""
+    if trained.is_training(case):
+        return trained.thread_level(case)
     options = options_of(case)
     return options.thread_level if options else "single"
 

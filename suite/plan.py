@@ -17,13 +17,12 @@ from microbench.message_rate import unpaired
 from microbench.record import Status
 from microbench.registry import BLOCKING, LIBRARY, case_mode
 from reports.units import count
-from suite import flows, overlaps
+from suite import flows, overlaps, trained
 from suite.placement import FEWEST_HOSTS, HERE, Place, Seats, Target, beside, flavour, most_hosts, place, why_not
 from suite.planfile import PlanFile, Section
 from suite.twice import Planned
 from training.characterize import pace
 from training.characterize.kernels import VARIANTS, base
-from training.workload import Workload
 
 _MPI_START_S, _TORCH_START_S, _PROBE_S = 1.5, 6.0, 1.5
 _ASSUMED_BYTES_PER_S = 1e9
@@ -195,11 +194,11 @@ def section_cases(
         sync=section.sync or "auto",
         mode=_mode(section.sync),
     )
-    for model in section.models:
+    for model, ranks in product(section.models, section.ranks):
         options = {key: value for key, value in model.items() if key != "budget_s"}
-        case = replace(base, backend="gloo", algorithm="ddp", workload=Workload(**options).label, options=options)
+        seats, case = trained.case_of(base, options, ranks, fabric, target)
         case = replace(case, budget_s=float(model.get("budget_s", section.budget_s)))
-        yield Seats(case.ranks), with_deadline(case, fabric, section.deadline_s)
+        yield seats, with_deadline(case, fabric, section.deadline_s)
     if section.models:
         return
     if section.kind == flows.KIND:
@@ -267,12 +266,14 @@ def estimate_s(case: Case, fabric: Fabric) -> float:
     if options := overlaps.options_of(case):
         collective_s = max(_LEAST_COLLECTIVE_S, (case.nbytes or 0) / rate)
         return overlaps.at_most_s(case, options, collective_s) * 1.15 + 0.05
+    if trained.is_training(case):
+        return trained.at_most_s(case, rate)
     if flow_s := flows.at_most_s(case, rate):
         return flow_s * 1.15 + 0.05
     if kernels := case.options.get("kernels"):
         variants = sum(base(variant) in kernels for variant in VARIANTS)
         return pace.at_most_s(case.budget_s, variants, case.ranks, fabric.emulated)
-    messages = 64 if case.benchmark in ("bandwidth", "bibw", "message_rate") else 2
+    messages = {"bandwidth": 64, "bibw": 64, "message_rate": 64, "loggp": 32, "reduce_local": 0}.get(case.benchmark, 2)
     per_iteration_s = (case.nbytes or 0) * messages / rate
     data_s = _DATA_S_PER_BYTE * (case.nbytes or 0)
     return (pacing.at_most_s(case, per_iteration_s) + data_s) * 1.15 + 0.05

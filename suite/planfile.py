@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,13 @@ from fabrics.errors import UserError
 from fabrics.model import Fabric
 from microbench.device import CPU
 from microbench.dtypes import dtype, elements
-from microbench.registry import BLOCKING, LIBRARY, MPI, Benchmark, Kind, Registry
+from microbench.registry import BLOCKING, LIBRARY, MPI, TRAIN, Benchmark, Kind, Registry
 from microbench.stats import FEWEST_LAUNCHES
 from suite import flows, overlaps
 from suite.placement import FEWEST_HOSTS, within_host
 from suite.planvalues import READERS
 from training.characterize.kernels import NAMES
+from training.setup import Setup
 
 TIERS = ("quick", "default", "full")
 NETWORKS = "networks"  # among a section's fabrics: all that join hosts
@@ -168,7 +170,7 @@ def _section(plan: str, benchmark: str, values: dict[str, Any], registry: Regist
     section = Section(benchmark, **(usual | {key: _value(where, key, value) for key, value in values.items()}))
     if known.sized and not section.sizes:
         raise UserError(f'{where} needs sizes, such as sizes = "8:4M"')
-    if benchmark == "train" and not section.models:
+    if known.kind == TRAIN and not section.models:
         raise UserError(f'{where} needs models, such as models = [{{ model = "resnet50", batch = 16 }}]')
     if section.min_iterations > section.max_iterations:
         raise UserError(f"{where}: min_iterations {section.min_iterations} is above {section.max_iterations}, the most")
@@ -177,13 +179,14 @@ def _section(plan: str, benchmark: str, values: dict[str, Any], registry: Regist
     _check_types(where, section)
     _check_deadline(where, section)
     _check_overlap(where, section)
+    _check_training(where, section)
     return section
 
 
 def allowed(known: Benchmark) -> tuple[str, ...]:
     """The keys of a benchmark's section: what it has."""
-    if known.name == "train":
-        return ("models", *_COMMON)
+    if known.kind == TRAIN:
+        return ("models", "ranks", *_COMMON)
     if known.kind == flows.KIND:
         return ("flows", "ranks", *_COMMON)
     sized = (*(("sizes",) if known.sized else ()), *(("dtypes",) if known.dtypes else ()))
@@ -235,6 +238,15 @@ def _check_overlap(where: str, section: Section) -> None:
         raise UserError(f"{where}: {error}") from None
     if section.ranks and section.dpus > min(section.ranks):
         raise UserError(f"{where}: dpus = {section.dpus} is above ranks = {min(section.ranks)}: a DPU is beside a host")
+
+
+def _check_training(where: str, section: Section) -> None:
+    """With strong scaling, every number of ranks divides the batch of all."""
+    for model, ranks in product(section.models, section.ranks):
+        try:
+            Setup.of({key: value for key, value in model.items() if key != "budget_s"}).batch_of(ranks)
+        except UserError as error:
+            raise UserError(f"{where}: {error}") from None
 
 
 def _check_ranks(plan: str, section: Section, known: Benchmark) -> None:

@@ -13,9 +13,9 @@ from microbench.device import DEVICES
 from microbench.dtypes import dtype
 from microbench.sizes import parse_sizes
 from suite.arguments import LONGEST_S
-from training import workload
 from training.cfd.options import Options as Flow
 from training.characterize.kernels import NAMES
+from training.setup import Setup
 
 Reader = Callable[[Any], Any]
 _BRIEFEST_S = 0.001
@@ -72,7 +72,7 @@ def _sizes(value: Any) -> tuple[int, ...]:
 
 def _model(value: Any) -> dict[str, Any]:
     """A model's options, whole and checked, with its own budget if it has one."""
-    return _budgeted("model", value, lambda options: workload.parse(options).options)
+    return _budgeted("model", value, lambda options: Setup.of(options).options)
 
 
 def _flow(value: Any) -> dict[str, Any]:

@@ -105,6 +105,19 @@ def definitions(plan: Plan) -> dict[str, dict[str, Any]]:
     }
 
 
+def described(plan: Plan, seed: int, pages: str) -> dict[str, Any]:
+    """What ``run.json`` says of a plan."""
+    return {
+        "tier": plan.name,
+        "launches": plan.launches,
+        "seed": seed,
+        "pages": pages,
+        "budget_s": plan.budget_s,
+        "cases": definitions(plan),
+        "jobs": [job.summary() for job in plan.jobs],
+    }
+
+
 def missing(plan: Plan, earlier: Earlier, retry: bool = False) -> Plan:
     """The part of ``plan`` that is not :meth:`Earlier.done`, in jobs with numbers that are new."""
     done, jobs = earlier.done(retry), list[JobPlan]()

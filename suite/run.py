@@ -95,14 +95,15 @@ class Run:
         return self.worst if self.measured else CANNOT
 
     def execute(self) -> int:
-        """Run every job; the exit code. An interrupt keeps what there is and is raised again."""
+        """Run every job that is to do; the exit code. An interrupt keeps what there is and is raised again."""
         progress = Progress(sum(len(job.cases) for job in self.todo.jobs))
         if self.earlier and (torn := self.folder.mend()):
             self.warnings.append(torn)
             progress.say(f"fabricbench: warning: {torn}")
         self._write()
         ended = ""
-        self.until = None if self.plan.budget_s is None else time.monotonic() + self.plan.budget_s
+        if self.until is None and self.plan.budget_s is not None:
+            self.until = time.monotonic() + self.plan.budget_s
         try:
             self._try_routes(progress)
             for skip in self.todo.skips:
@@ -137,15 +138,7 @@ class Run:
             "finished": _now() if ended == "finished" else None,
             "ended": ended,
             "command": before.get("command", sys.argv),
-            "plan": {
-                "tier": self.plan.name,
-                "launches": self.plan.launches,
-                "seed": self.seed,
-                "pages": self.pages,
-                "budget_s": self.plan.budget_s,
-                "cases": resume.definitions(self.plan),
-                "jobs": [job.summary() for job in self.plan.jobs],
-            },
+            "plan": resume.described(self.plan, self.seed, self.pages),
             "environment": self.environment,
             "fabrics": [fabric.as_dict() for fabric in self.fabrics],
             "reachability": self.reach.as_dict(),
@@ -164,7 +157,9 @@ class Run:
         return launch.job_command(self.launcher, hosts, program, given, access)
 
     def _try_routes(self, progress: Progress) -> None:
-        """Find the fabrics whose hosts do not reach each other: MPI would hang on them."""
+        """Find the fabrics whose hosts do not reach each other: MPI would hang on them. Once is enough."""
+        if self.reach.took_s:
+            return
         self.reach = reachable.check_jobs(
             self.todo.jobs, lambda fabric: partial(self.command, fabric), self.unreachable
         )

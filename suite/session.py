@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from fabrics import launched
 from fabrics.errors import CannotRun, UserError
+from fabrics.lab.inside import lab_host
 from fabrics.model import Fabric, Proof
 from microbench import memory, mpi
 from microbench.case import Case, Invalid, Outcome, Unsupported
@@ -21,7 +22,7 @@ from microbench.device import missing
 from microbench.engine import Engine
 from microbench.job import Job
 from microbench.page import Page
-from microbench.record import Record
+from microbench.record import Record, shared_machines, shared_words
 from microbench.registry import Benchmark, Registry
 from suite import leftovers
 from suite.launch import LOCAL
@@ -40,16 +41,23 @@ def open_job(
 ) -> Job:
     """The job of all ranks of COMM_WORLD, in a communicator of its own; errors return, so that they can be told.
 
-    The loop tells on ``page`` where it is. ``planned`` has the host of each rank, by the name that it was given.
+    The loop tells on ``page`` where it is. ``planned`` has the host of each rank, by the name that it was given; a job
+    that nobody planned is emulated where ranks are in hosts of a lab.
     """
     comm = MPI.COMM_WORLD.Dup()
     comm.Set_errhandler(MPI.ERRORS_RETURN)
-    me = (MPI.Get_processor_name(), tuple(sorted(os.sched_getaffinity(0))))
+    me = (MPI.Get_processor_name(), tuple(sorted(os.sched_getaffinity(0))), lab_host())
     rows = comm.allgather(me)
-    hosts, cpus = by_plan([host for host, _ in rows], planned), tuple(c for _, c in rows)
+    hosts, cpus = by_plan([host for host, *_ in rows], planned), tuple(c for _, c, _ in rows)
+    fabric = by_lab(fabric, planned, [lab for *_, lab in rows])
     if not fabric.hosts:
         fabric = replace(fabric, hosts=tuple(dict.fromkeys(hosts)))
     return Job(Engine(MPI, page), comm, fabric, hosts, cpus=cpus, **settings)
+
+
+def by_lab(fabric: Fabric, planned: Sequence[str], labs: Sequence[str]) -> Fabric:
+    """The fabric, emulated where nobody planned the job and some of its ranks are in hosts of a lab."""
+    return replace(fabric, emulated=True) if not planned and any(labs) else fabric
 
 
 def by_plan(found: Sequence[str], planned: Sequence[str]) -> tuple[str, ...]:
@@ -120,10 +128,16 @@ def compose(job: Job, case: Case, outcome: Outcome, proof: Proof, thread_level: 
         emulated=job.fabric.emulated,
         oversubscribed=job.oversubscribed,
         metrics=outcome.metrics,
-        method={"seed": job.seed, **outcome.method},
+        method={"seed": job.seed, **outcome.method, **_shared(job, outcome)},
         validation=outcome.validation,
         counters={} if outcome.proof is None else outcome.proof.as_dict(),
     )
+
+
+def _shared(job: Job, outcome: Outcome) -> dict[str, Any]:
+    """The outcome's warnings with one more where ranks that are called DPUs run on a machine of hosts."""
+    told = shared_words(shared_machines(job.hosts, job.roles))
+    return {"warnings": [told, *outcome.method.get("warnings", ())]} if told else {}
 
 
 def placement(job: Job) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import signal
@@ -9,13 +10,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
-from suite import launch
+from suite import cli, launch
 
 _TELLING_S = 1.0
 _STACKS = Path(__file__).with_name("stacks")
@@ -115,3 +116,14 @@ def disk(path: Path, options: str) -> Iterator[Path]:
 def fabricbench(*arguments: str, timeout_s: float = 120, env: Mapping[str, str] | None = None) -> Done:
     """The command, as a user would run it."""
     return python("-m", "suite.cli", *arguments, timeout_s=timeout_s, env=env)
+
+
+def inside(*arguments: str) -> Done:
+    """The command in this process, for what it says before it starts a job: Python and numpy need not start again."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            code = cli.main(arguments)
+        except SystemExit as end:  # --help
+            code = end.code if isinstance(end.code, int) else 0
+    return Done(code, out.getvalue(), err.getvalue())

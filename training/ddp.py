@@ -1,169 +1,122 @@
-"""Data-parallel training over gloo: how long a step takes, and how much of that is exposed communication."""
+"""Data-parallel training on the hosts of a job: how long a step takes by each exchange, and what of it is exposed."""
 
 from __future__ import annotations
 
-import math
-import os
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 import numpy as np
-import psutil
 import torch
+import torch.distributed as dist
 
-from collectives.backends.proving import prove, use_threads
+from collectives.backends.proving import use_threads
 from collectives.backends.rendezvous import CONNECT_TIMEOUT_S, process_group
-from microbench.case import Case, Outcome
-from training import checks, paired
-from training.hooks import Average, average_over_ranks
-from training.memory import shortage
+from fabrics.errors import CannotRun
+from microbench.case import Case, Outcome, Unsupported
+from microbench.device import CPU
+from microbench.job import Job, local_rank
+from training import checks, data
+from training.cast import Cast, Meeting
+from training.clock import Clock, Diverged
+from training.data import Loader, Source
+from training.exchange.modes import NOOP
+from training.exchange.opened import Ways, lacking, opened
+from training.exchange.ways import Average, average_over_ranks
+from training.first import first_steps
+from training.memory import needed_bytes, shortage
 from training.models import Model
-from training.replica import LEARNING_RATE, MOMENTUM, Replica
-from training.workload import Job, Workload
-
-if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
+from training.proofs import proof_of
+from training.replica import Replica
+from training.run import Run
 
 THREADS = 1
-WARM_UP_STEPS = 4  # the first runs with a single bucket; DDP rebuilds its buckets after it
 LARGEST_CHECK = 8 << 20  # elements: about the largest bucket of ResNet-50
 
 
-class Diverged(Exception):
-    """The loss is no longer a number; raised by every rank alike."""
+def measure(cast: Cast, case: Case, model: Model, average: Average = average_over_ranks) -> Outcome:
+    """Time training steps by every exchange and by none, once their results are checked; on every host.
 
-
-@dataclass
-class Clock:
-    """Takes steps that all ranks begin together, and keeps each one's local time."""
-
-    comm: Intracomm
-    replica: Replica
-    steps: int = 0
-
-    def step(self, exchange: bool) -> int:
-        """One step after a barrier, in ns on this rank. Raises Diverged on every rank alike."""
-        self.comm.Barrier()
-        step = self.replica.step(exchange)
-        self.steps += 1
-        if self.comm.allreduce(int(not math.isfinite(step.loss))):
-            raise Diverged(f"the loss of step {self.steps} is not finite")
-        return step.ns
-
-
-def measure(job: Job, case: Case, model: Model, workload: Workload, average: Average = average_over_ranks) -> Outcome:
-    """Time training steps with and without the exchange of gradients, once its results are checked.
-
-    Collective over ``job.comm``. ``average`` is the exchange under test. Raises CannotRun on every rank
-    alike where the ranks cannot meet over the fabric.
+    ``average`` is the exchange over gloo. Raises, on every host alike, CannotRun where they cannot meet over the
+    fabric, UserError for images that are missing or damaged, and Unsupported for what MPI lacks.
     """
+    here = cast.here
+    if here is None:
+        raise ValueError("DPUs do not train")
     use_threads(THREADS)
-    if reason := shortage(job, model, workload):
-        return Outcome("skipped", reason)
-    with process_group(job, timeout_s=max(CONNECT_TIMEOUT_S, case.deadline_s / 2)):
-        fault = checks.allreduce_fault(job.comm, _counts(model))
-        if fault:
-            return Outcome("invalid", fault)
-        proof = prove(job)
-        replica = Replica(model, workload, job.seed, job.rank, average)
-        return replace(_validate_and_time(job, case, workload, replica), proof=proof)
+    if cast.setup.device != CPU:
+        torch.cuda.set_device(local_rank(here.hosts, here.rank) % torch.cuda.device_count())
+    lacks = lacking(cast)
+    source = None if lacks else _images(cast, here, model)
+    short = "" if lacks else shortage(here, model, cast.setup, needed_bytes(model, cast.setup, cast.stands_in))
+    if cast.crew is not None:
+        cast.crew.quiet.decide(float(not (lacks or short)))
+    if source is None:
+        raise Unsupported(lacks)
+    if short:
+        return Outcome("skipped", short)
+    with _open(cast, here, case, average) as ways:
+        found = _measured(cast, case, here, model, ways, source)
+    return replace(found, method={**found.method, **_counted(cast, ways)})
 
 
-def _counts(model: Model) -> tuple[int, ...]:
-    return 1, 1000, min(model.parameters, LARGEST_CHECK)
+def _images(cast: Cast, here: Job, model: Model) -> Source:
+    """What this case trains on, the same on all hosts."""
+    setup = cast.setup
+    choice, images = data.parse(setup.data), setup.batch_of(here.size) * here.size
+    side, classes = setup.workload.image_px, model.classes
+    return data.opened_by_all(here.comm, lambda: data.opened(choice, "training", side, classes, here.seed, images))
 
 
-def _validate_and_time(job: Job, case: Case, workload: Workload, replica: Replica) -> Outcome:
-    clock = Clock(job.comm, replica)
-    try:
-        warm_up = [clock.step(exchange=True) for _ in range(WARM_UP_STEPS)]
-        fault = _gradient_fault(job.comm, replica)
-        if fault:
-            return Outcome("invalid", fault)
-        warm_up.append(clock.step(exchange=False))
-        plan = _plan(job.comm, case, warm_up)
-        timed = _time_pairs(clock, plan, case.precision)
-    except Diverged as error:
-        return Outcome("failed", str(error))
-    fault = checks.agreement_fault(job.comm, replica.last_gradients())  # the last step of all exchanged them
-    if fault:
-        return Outcome("invalid", f"{fault}, after {clock.steps} steps")
-    mine = {"step": timed.step_ns, "step_noop": timed.noop_ns, "warmup": warm_up}
-    samples = {name: np.stack(job.comm.allgather(np.array(ns, dtype=np.int64))) for name, ns in mine.items()}
-    return Outcome(
-        metrics=paired.metrics(samples["step"], samples["step_noop"], workload.batch * job.size, timed.level),
-        method={
-            **_method(job, replica),
-            "stop_reason": timed.stop_reason,
-            "look_level": timed.level,
-            "target_half_width": case.precision,
-        },
-        validation={"allreduce": "exact", "gradients": "mean of ranks", "tolerance": checks.TOLERANCE},
-        samples=samples,
-        reported_ranks=tuple(range(job.size)),
-    )
+@contextmanager
+def _open(cast: Cast, here: Job, case: Case, average: Average) -> Iterator[Ways]:
+    deadline_s = max(CONNECT_TIMEOUT_S, case.deadline_s / 2)
+    group = process_group(here, deadline_s, cast.setup.backend, case.recipe or "pure")
+    with group, opened(cast, average, deadline_s) as ways:
+        yield ways
 
 
-def _gradient_fault(comm: Intracomm, replica: Replica) -> str:
-    """Check one exchange of all buckets, from weights that all ranks share."""
-    local = replica.gradients(exchange=False)
-    averaged = replica.gradients(exchange=True)
-    return checks.agreement_fault(comm, averaged) or checks.mean_fault(comm, local, averaged)
+def _counted(cast: Cast, ways: Ways) -> dict[str, int | list[int]]:
+    """What the DPUs say they have done; collective over all ranks. CannotRun where that is not what was asked for."""
+    if cast.crew is None:
+        return {}
+    rows = cast.crew.quiet.gather(np.array([float(ways.asked)]))
+    done = [int(rows[rank, 0]) for workers in cast.crew.layout.dpus for rank in workers]
+    if any(count != ways.asked for count in done):
+        raise CannotRun(f"{ways.asked} exchanges were asked of the DPUs, which did {', '.join(map(str, done))}")
+    return {"dpus_asked": ways.asked, "dpus_done": done}
 
 
-def _plan(comm: Intracomm, case: Case, warm_up: list[int]) -> paired.Budget:
-    """Rank 0's decision how many pairs to time, from the warm-up steps after the first."""
-    pair_s = (float(np.median(warm_up[1:-1])) + warm_up[-1]) * 1e-9
-    plan: paired.Budget = comm.bcast(paired.budget(pair_s, case.budget_s, case.max_iterations))
-    return plan
+def _measured(cast: Cast, case: Case, here: Job, model: Model, ways: Ways, source: Source) -> Outcome:
+    largest = min(model.parameters, LARGEST_CHECK)
+    if fault := checks.allreduce_fault(here.comm, (1, 1000, largest), cast.setup.device):
+        return Outcome("invalid", fault)
+    setup, proof, meeting = cast.setup, proof_of(here, cast.setup.modes), Meeting(cast)
+    caps = {mode.name: mode.cap_bytes for mode in setup.modes}
+    caps[NOOP] = setup.modes[0].cap_bytes
+    with ExitStack() as stack:
+        alone = None
+        if here.rank == 0:
+            alone = stack.enter_context(Loader(source, setup.workload.batch, 0, 1, here.seed, setup.augment))
+        replica = _replica(cast, here, model, source, tuple(dict.fromkeys(caps.values())), stack)
+        try:
+            trainee, first = first_steps(cast, here, meeting, replica, ways, caps)
+        except Diverged as error:
+            return Outcome("failed", str(error))
+        clock = Clock(meeting, trainee, ways, caps, first.taken)
+        run = Run(cast, case, here, clock, meeting, replica, first, alone)
+        return replace(run.outcome(), proof=proof)
 
 
-@dataclass(frozen=True)
-class _Timed:
-    """Local times in ns of steps with the exchange, and of as many without; the level of a look at them."""
-
-    step_ns: list[int]
-    noop_ns: list[int]
-    stop_reason: str
-    level: float
-
-
-def _time_pairs(clock: Clock, plan: paired.Budget, precision: float) -> _Timed:
-    """Pairs of steps until the time of a step is known well enough, or as many as were planned."""
-    times: dict[bool, list[int]] = {True: [], False: []}
-    rule = paired.rule(plan, precision)
-    for look in rule.looks:
-        for pair in range(len(times[True]), look):
-            for exchange in paired.exchanges(pair):
-                times[exchange].append(clock.step(exchange))
-        rows = clock.comm.gather(times[True])
-        enough = rows is not None and precision > 0 and rule.enough(np.max(rows, axis=0))
-        if clock.comm.bcast(enough):
-            return _Timed(times[True], times[False], "precision", rule.level)
-    return _Timed(times[True], times[False], plan.stop_reason, rule.level)
-
-
-def _method(job: Job, replica: Replica) -> dict[str, Any]:
-    tensors, elements = replica.parameters
-    rss = max(job.comm.allgather(psutil.Process().memory_info().rss))
-    return {
-        "sync": "MPI barrier before each step; max over ranks of local times",
-        "clock": "perf_counter_ns",
-        "order": "ABBA, step by step",
-        "noop": "same replica, the hook hands buckets back; the ranks' weights then differ, at no cost",
-        "exposed_includes": "division by the number of ranks",
-        "threads": torch.get_num_threads(),
-        "interop_threads": torch.get_num_interop_threads(),
-        "cpus_allowed": len(os.sched_getaffinity(0)),
-        "parameters": elements,
-        "tensors": tensors,
-        "dropout": replica.dropout,
-        "bucket_bytes": replica.bucket_bytes(),
-        "broadcast_buffers": False,
-        "warmup_steps": WARM_UP_STEPS + 1,
-        "optimizer": f"SGD, learning rate {LEARNING_RATE}, momentum {MOMENTUM}",
-        "data": "synthetic, fixed per rank",
-        "seed": job.seed,
-        "torch": torch.__version__,
-        "rss_bytes": rss,
-    }
+def _replica(
+    cast: Cast, here: Job, model: Model, source: Source, caps: tuple[int, ...], stack: ExitStack
+) -> Replica | None:
+    """This host's copy of the model, None where it does not train; collective over the hosts."""
+    setup = cast.setup
+    group = dist.new_group([0]) if setup.replayed else None
+    if cast.stands_in:
+        return None
+    batch = setup.batch_of(here.size)
+    loader = stack.enter_context(Loader(source, batch, here.rank, here.size, here.seed, setup.augment))
+    network = model.build(here.seed, setup.workload.dropout)
+    return Replica(network, loader, here.seed, here.rank, caps, group, setup.dtype, setup.device)

@@ -1,4 +1,4 @@
-"""What is trained, and what training asks of the job that it runs in; torch is not imported here."""
+"""What is trained; torch is not imported here."""
 
 from __future__ import annotations
 
@@ -6,13 +6,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from collectives.backends.member import Member
 from fabrics.errors import UserError
 from training.models import MODELS, Model
 
 OPTIONS = ("model", "batch", "image_px", "dropout")
-
-Job = Member  # what training asks of the job that it runs in
 
 
 @dataclass(frozen=True)
@@ -40,13 +37,14 @@ class Workload:
         return plain if self.dropout is None else plain | {"dropout": self.dropout}
 
 
-def parse(options: Mapping[str, Any], models: Mapping[str, Model] = MODELS) -> Workload:
-    """The workload of a case's ``options``, each of which has a default.
+def parse(options: Mapping[str, Any], models: Mapping[str, Model] = MODELS, others: tuple[str, ...] = ()) -> Workload:
+    """The workload of a case's ``options``, each of which has a default; ``others`` are the options that are not its.
 
     Raises UserError for an option or a model that does not exist, for sizes that are not positive, for images that
     are too small for the model, and for a share of dropout that it cannot have.
     """
-    _known(options, OPTIONS, "option")
+    for name in options:
+        _known((name,), (*OPTIONS, *others), "option")
     name = str(options.get("model", "resnet50"))
     _known((name,), models, "model")
     model = models[name]

@@ -24,6 +24,7 @@ from microbench.dtypes import DTYPES, DType
 from microbench.engine import LoopError, Program
 
 DEADLINE_S = 60.0
+_WHO_IS_LATE = "it is held up, or another host has not started this"  # a DPU waits for all hosts, and tells nobody
 _TESTS = 4  # between two sleeps, as in test_until
 
 
@@ -69,16 +70,17 @@ class Offload:
     ) -> Request:
         """Start the sum of ``array`` over all hosts; it may change once this returns.
 
-        The sum goes to ``out``, which may be ``array``, when the request has ended. ``kind`` is only needed for
-        bfloat16, which numpy has not. Raises CannotRun where a DPU does not take the data in time.
+        The sum goes to ``out``, which may be ``array``, when the request has ended: of the same shape and type, in any
+        memory layout; a new array in C order where none is given. ``kind`` is only needed for bfloat16, which numpy
+        has not. Raises UserError for arrays that do not fit, CannotRun where a DPU does not take the data in time.
         """
-        kind = kind or _kind_of(array)
+        kind = fitting(array, out, kind)
         line = self._line(kind, array.size, slot)
         if line.request is not None:
             line.request.wait()
         line.channel.send.view(kind.numpy)[:] = array.reshape(-1)
         self._order(Order(RUN, line.number))
-        line.request = Request(self, line, np.empty_like(array) if out is None else out, kind)
+        line.request = Request(self, line, np.empty(array.shape, array.dtype) if out is None else out, kind)
         self._run(line.begin)
         self._until(lambda: self._gone(line), line, "take")
         return line.request
@@ -185,7 +187,8 @@ class Request:
 
     def _fetch(self) -> None:
         self.offload._run(self.line.wait)
-        self.out.reshape(-1)[:] = self.line.channel.receive.view(self.kind.numpy)
+        found = self.line.channel.receive.view(self.kind.numpy)
+        self.out[...] = found.reshape(self.out.shape)  # which of a transposed array, unlike its reshape(-1), is no copy
         self.line.request = None
 
 
@@ -219,7 +222,7 @@ class Pause:
             if self._sleep([pipe for pipe, known in zip(pipes, found, strict=False) if not known]):
                 raise CannotRun(f"{names} has ended: it did not {what}")
             if time.monotonic() > due:
-                raise CannotRun(f"{names} did not {what} within {deadline_s:g} s")
+                raise CannotRun(f"{names} did not {what} within {deadline_s:g} s: {_WHO_IS_LATE}")
 
     def _sleep(self, pipes: Sequence[int]) -> bool:
         """Sleep until something comes, at most the cap; whether nobody can write to one of the pipes any more."""
@@ -229,6 +232,18 @@ class Pause:
         closed = select.POLLHUP | select.POLLERR
         found = poll.poll(CAP_MS if self._polled else 0)
         return any(fd in pipes and events & closed and not events & select.POLLIN for fd, events in found)
+
+
+def fitting(array: NDArray[Any], out: NDArray[Any] | None = None, kind: DType | None = None) -> DType:
+    """The type of what is summed; UserError, before anything is sent, for arrays that do not fit it or each other."""
+    found = kind or _kind_of(array)
+    if array.dtype != found.numpy:
+        raise UserError(f"array is of {array.dtype}: {found.name} is held in {np.dtype(found.numpy)}")
+    wanted = f"{array.dtype} of shape {array.shape}, as array is, and writeable"
+    if out is None or (out.dtype == array.dtype and out.shape == array.shape and out.flags.writeable):
+        return found
+    told = f"{out.dtype} of shape {out.shape}{'' if out.flags.writeable else ', read-only'}"
+    raise UserError(f"out is {told}: it has to be {wanted}")
 
 
 def _kind_of(array: NDArray[Any]) -> DType:

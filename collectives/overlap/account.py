@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from collectives.overlap.options import ACCEL, NODE, SPLIT
 
 _DISTURBED = 1.05  # of the calibrated time
+_FAR = 2.0  # times as long or as short as was asked
 
 PEERS = {
     SPLIT: "host 0 computes; the other hosts burn for the compute's time in host modes, and sleep for it in offload"
@@ -48,6 +49,21 @@ def disturbance(compute_ns: float, alone_ns: float) -> list[str]:
         return []
     ratio = compute_ns / max(alone_ns, 1.0)
     return [f"compute took {ratio:.2f} times its calibrated time: other work shared a computing host's core"]
+
+
+def sizing(compute_ns: float, pure_ns: float, fraction: float, skew: float, sized_by_ns: float) -> list[str]:
+    """Whether the compute is far from the asked ``fraction`` of the hosts' own collective.
+
+    ``sized_by_ns`` is what the collective took when the compute was sized; hosts that come late by ``skew`` of that
+    wait for each other, which makes the collective as much longer.
+    """
+    asked_ns = fraction * pure_ns
+    if not asked_ns or asked_ns / _FAR / (1 + skew) <= compute_ns <= asked_ns * _FAR:
+        return []
+    return [
+        f"compute took {compute_ns / pure_ns:.3g} times the hosts' own collective, not {fraction:g} as asked: that took"
+        f" {sized_by_ns * 1e-6:.3g} ms when the compute was sized, and {pure_ns * 1e-6:.3g} ms in the rounds"
+    ]
 
 
 def where(placement: str, crowded: bool, hosts: Sequence[str], cpus: Sequence[Sequence[int]]) -> str:

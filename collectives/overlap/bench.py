@@ -7,7 +7,7 @@ work, and judges an offload by the fastest that hosts manage without it (:mod:`c
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,10 +93,12 @@ class Run:
         unused = [name for name, what in seen.items() if what.why_unused]
         emulated = job.fabric.emulated
         crowded = account.crowding(ranks.placement, ranks.hosts, job.hosts, job.cpus, emulated)
-        disturbed = [] if ranks.placement == ACCEL else account.disturbance(medians["compute"], self.work.alone_ns)
+        compute, pure, work = medians["compute"], medians["host.pure"], self.work
+        disturbed = [] if ranks.placement == ACCEL else account.disturbance(compute, work.alone_ns)
+        disturbed += account.sizing(compute, pure, work.fraction, self.options.skew, work.pure_ns)
         warnings = [*crowded, *disturbed, *(f"{name}: {seen[name].why_unused}" for name in unused)]
         return Outcome(
-            metrics=figures.metrics(timed, self.work.noise_ns, job.seed, self.options.outstanding, unused),
+            metrics=figures.metrics(timed, work.noise_ns, job.seed, self.options.outstanding, self.idle(unused)),
             method={
                 **method,
                 **self.method(),
@@ -112,6 +114,12 @@ class Run:
             reported_ranks=ranks.reported,
             placement=account.where(ranks.placement, bool(crowded), job.hosts, job.cpus),
         )
+
+    def idle(self, unused: Sequence[str]) -> dict[str, str]:
+        """The modes of which nothing is judged, each with the reason: not done by DPUs, or nothing to do."""
+        nothing = not elements(self.case.nbytes or 0, dtype(self.case.dtype or "float32"))
+        return {name: figures.NOTHING if nothing else figures.NOT_USED for name in self.made.offloaded
+                if nothing or name in unused}  # fmt: skip
 
     def method(self) -> dict[str, Any]:
         """How it was measured."""

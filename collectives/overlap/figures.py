@@ -2,7 +2,7 @@
 
 With the medians tp of the collective alone, tc of the compute alone and to of both together::
 
-    overlap      = (tp + tc - to) / min(tp, tc)   signed, never clipped: above 1 means that tp was inflated
+    overlap      = (tp + tc - to) / min(tp, tc)   signed, never clipped: above 1 the longer of both was inflated
     exposed      = to - tc
     availability = 1 - exposed / tp               what of the collective's time the host has for its own work
     dilation     = (compute's time within to) / tc - 1
@@ -10,6 +10,8 @@ With the medians tp of the collective alone, tc of the compute alone and to of b
     net gain     = 1 - to / (the best host mode's to)
 
 The best host mode is the fastest of those measured and of ``blocking``, which computes after the collective: tp + tc.
+A quotient has no value where a time that it divides by is below the timer's noise, nor where its interval is so wide
+that the noise of its numerator exceeds its divisor. Where nothing was offloaded, nothing was gained.
 Every derived value follows from the medians that are reported. Its interval is a percentile bootstrap: rounds are
 drawn with replacement, the same for all steps, and within a drawn round each step's iterations.
 """
@@ -34,7 +36,10 @@ INTERVALS = (
     f" {RESAMPLES} resamples of rounds (the same for all steps), then of iterations within them"
 )
 NOT_USED = "n/a: host (offload not used)"
+NOTHING = "n/a: nothing was offloaded"
 CPU, WORK = "processor", "work"  # samples that metrics are derived from, and are none themselves
+_WIDEST = 1.0  # half an interval of a quotient: from nothing hidden to all
+_LEAST_PART = 0.05  # of the longer of pure and compute: without an interval, less tells nothing of what hides
 _BLOCKS = 0.5  # of the pure time: a call that takes so long is no start of anything
 
 _ORDER = (
@@ -114,12 +119,12 @@ def resampled(
 
 
 def metrics(
-    samples: Samples, noise_ns: float, seed: int = 0, outstanding: int = 1, unused: Iterable[str] = ()
+    samples: Samples, noise_ns: float, seed: int = 0, outstanding: int = 1, idle: Mapping[str, str] | None = None
 ) -> dict[str, Metric]:
     """The metrics of a case from its samples in ns, each of shape (rounds, block).
 
     Overlap and what else divides by a time has no value where that is shorter than ``noise_ns``, and a mode of
-    ``unused`` (its DPUs did not do it) has no net gain.
+    ``idle`` (its DPUs did not do it, or had nothing to do) has no net gain, for the reason that stands there.
     """
     t = medians(samples)
     found = {name: _measured(name, times) for name, times in samples.items() if not _internal(name)}
@@ -127,9 +132,9 @@ def metrics(
         found.setdefault(f"{mode}.pure", found[pure_of(mode)])
     rounds, n = len(samples[COMPUTE]), samples[COMPUTE].size
     spread = derive(resampled(samples, seed), outstanding) if rounds >= FEWEST_ROUNDS else {}
-    idle = {f"{mode}.net_gain" for mode in unused}
+    without = {f"{mode}.net_gain": why for mode, why in (idle or {}).items()}
     for name, value in derive(t, outstanding).items():
-        why_none = NOT_USED if name in idle else _too_short(t, name, noise_ns)
+        why_none = without.get(name) or _too_short(t, name, noise_ns) or _too_noisy(t, name, spread.get(name))
         found[name] = _derived(name, value, spread.get(name), rounds, n, why_none)
     return dict(sorted(found.items(), key=lambda item: _place(item[0])))
 
@@ -153,11 +158,36 @@ def _too_short(t: Mapping[str, float], name: str, noise_ns: float) -> str:
     mode, _, what = name.partition(".")
     if mode == BLOCKING:
         return ""
-    divisors = {"overlap": (pure_of(mode), COMPUTE), "availability": (pure_of(mode),), "dilation": (COMPUTE,)}
-    for step in divisors.get(what, ()):
+    for step in (*_divisors(mode).get(what, ()), *((pure_of(mode), HOST_PURE) if what == "net_gain" else ())):
         if t[step] < noise_ns:
             return f"n/a: {step} {t[step]:.0f} ns < timer noise {noise_ns:.0f} ns"
     return ""
+
+
+def _divisors(mode: str) -> dict[str, tuple[str, ...]]:
+    """What a mode's quotients divide by, the least of several."""
+    return {"overlap": (pure_of(mode), COMPUTE), "availability": (pure_of(mode),), "dilation": (COMPUTE,)}
+
+
+def _too_noisy(t: Mapping[str, float], name: str, spread: NDArray[np.float64] | None) -> str:
+    """Why noise is all that a quotient tells, or nothing: what is divided varies by more than the divisor."""
+    mode, _, what = name.partition(".")
+    divisors = _divisors(mode).get(what, ()) if mode != BLOCKING else ()
+    if not divisors:
+        return ""
+    step = min(divisors, key=lambda name: t[name])
+    if spread is not None:
+        low, high = _ends(spread)
+        wide = not (high - low) / 2 <= _WIDEST
+        return f"n/a: noise of the times > {step} {t[step] * 1e-6:.3g} ms" if wide else ""
+    longest = max(t[pure_of(mode)], t[COMPUTE])
+    small = t[step] < _LEAST_PART * longest
+    return f"n/a: {step} {t[step] * 1e-6:.3g} ms is little beside {longest * 1e-6:.3g} ms" if small else ""
+
+
+def _ends(spread: NDArray[np.float64]) -> tuple[float, float]:
+    low, high = np.quantile(spread, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)
 
 
 def _derived(name: str, value: Any, spread: NDArray[np.float64] | None, rounds: int, n: int, why_none: str) -> Metric:
@@ -169,7 +199,7 @@ def _derived(name: str, value: Any, spread: NDArray[np.float64] | None, rounds: 
     if spread is None:
         note = f"no interval: {rounds} rounds < {FEWEST_ROUNDS}"
         return Metric(float(value) * scale, unit, n, better=better, kind="derived", note=note)
-    low, high = (float(x) * scale for x in np.quantile(spread, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
+    low, high = (end * scale for end in _ends(spread))
     return Metric(float(value) * scale, unit, n, low, high, better, "derived")
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from reports import cells, tables
-from reports.chapters.matter import Row, matches, pairs
+from reports.beside import matches
+from reports.chapters.matter import Row, pairs
 from reports.marks import marks
 from reports.modes import modes
 from reports.summary import Summary
@@ -203,7 +204,7 @@ def _verdict(v: View, slow: str, fast: str, rows: Sequence[Row]) -> Finding:
     mark = " (EMULATED)" if slow in v.emulated or fast in v.emulated else ""
     text = f"cfd, {s.workload}, {slow} against {fast}{mark}: {'; '.join(told)}."
     values = {"slow": slow, "fast": fast, "workload": s.workload, "verdicts": said}
-    return Finding(MATTERS, text, values)
+    return Finding(MATTERS, text, values, short=(slow, fast) == (v.networks[0], v.networks[-1]))
 
 
 def _said(row: Row, mode: str) -> str:

@@ -7,7 +7,7 @@ from statistics import median
 
 from microbench.record import Record
 from reports import cells, starts, tables
-from reports.chapters import algorithms
+from reports.chapters import algorithms, costs
 from reports.marks import marks
 from reports.standing import Standing, of_comparisons
 from reports.summary import Summary
@@ -16,9 +16,11 @@ from reports.variants import comparisons, label, own
 from reports.view import (
     CFD,
     DPU,
+    LOGGP,
     OFFLOAD,
     OVERLAP,
     POINT_TO_POINT,
+    REDUCE_LOCAL,
     TRAINING,
     Chapter,
     Finding,
@@ -56,7 +58,7 @@ def chapter(v: View) -> Chapter:
     beside = [s for s in shown if s.id not in elsewhere]
     for group in grouped(beside, setup).values():
         blocks += [_timed(v, group)] if any("time" in s.metrics for s in group) else [_any(v, group)]
-    blocks += algorithms.blocks(v, compared)
+    blocks += [*algorithms.blocks(v, compared), *costs.blocks(v)]
     blocks += [drawn] if (drawn := _starts(v, shown)) else []
     return Chapter(4, TITLE, tuple(blocks), (*_findings(beside), *algorithms.findings(v, compared)))
 
@@ -69,7 +71,8 @@ def beside_others(v: View) -> dict[str, Standing]:
 def benchmarks(v: View) -> list[str]:
     """The run's collectives, allreduce first."""
     found = dict.fromkeys(s.benchmark for s in v.summaries)
-    mine = [b for b in found if b not in (*POINT_TO_POINT, TRAINING, CFD, DPU) and not b.startswith((OFFLOAD, OVERLAP))]
+    elsewhere = (*POINT_TO_POINT, LOGGP, REDUCE_LOCAL, TRAINING, CFD, DPU)
+    mine = [b for b in found if b not in elsewhere and not b.startswith((OFFLOAD, OVERLAP))]
     return sorted(mine, key=lambda b: b != "allreduce")
 
 
@@ -81,7 +84,8 @@ def _timed(v: View, group: Sequence[Summary]) -> str:
         tables.Column(f"busbw {v.byte_rate.name}", cells.value("busbw", v.byte_rate) if rated else lambda _: ""),
         tables.Column("n", cells.samples("time")), cells.against(v, group, "time"), cells.notes(v),
     ]  # fmt: skip
-    title = f"{group[0].benchmark.replace('_', ' ').capitalize()}, time of the slowest rank"
+    whose = "time as its suite tells it" if group[0].imported else "time of the slowest rank"
+    title = f"{group[0].benchmark.replace('_', ' ').capitalize()}, {whose}"
     return cells.titled(title, group, ("time", "time_p99", "busbw"), tables.by_size(group, columns))
 
 

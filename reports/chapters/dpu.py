@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from reports import cells, tables
+from reports.claims import not_dpus
 from reports.load import mappings
 from reports.marks import marks
 from reports.summary import Summary
@@ -29,8 +30,10 @@ def blocks(v: View) -> list[str]:
 
 
 def findings(v: View) -> Iterator[Finding]:
-    """For each fabric how fast the DPUs are beside their hosts: the slowest and the fastest kernel."""
+    """For each fabric with DPUs of their own how fast these are beside their hosts: the slowest and fastest kernel."""
     for s in v.of(DPU):
+        if not_dpus(v.launches(s)):
+            continue
         ratios = {name: value for name in _names(s, RATIO) if (value := s.value(f"{RATIO}.{name}")) is not None}
         if not ratios:
             continue
@@ -45,7 +48,9 @@ def _known(v: View, s: Summary) -> list[str]:
     noted = marks(v, s)
     title = f"What the DPUs are, on {s.fabric}{f' ({noted})' if noted else ''}: {setup_text(s)}. {HELP}"
     what = f" {s.method.get('emulation') or EMULATED}. {NEVER}" if _emulated(v, s) else ""
-    parts = [tables.prose(title + what), _speeds(v, s), _links(v, s), _hiding(s)]
+    none = not_dpus(v.launches(s))
+    what += f" {none}; nothing follows for what can hide." if none else ""
+    parts = [tables.prose(title + what), _speeds(v, s), _links(v, s), "" if none else _hiding(s)]
     others = _others(v, s)
     return ["\n\n".join(part for part in [*parts, others] if part)]
 

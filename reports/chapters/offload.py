@@ -8,9 +8,10 @@ from dataclasses import replace
 from reports import cells, tables
 from reports.chapters import dpu, offload_findings, offload_modes
 from reports.chapters.system import layout
+from reports.claims import DPUS, NOT_JUDGED, NOTHING, Trial
 from reports.load import mapping
 from reports.marks import marks
-from reports.modes import BLOCKING, NOT_USED, best_host, fastest, modes, offloaded, unused_launches
+from reports.modes import BLOCKING, NOT_USED, OVERLAP_LEGEND, best_host, fastest, modes, offloaded
 from reports.summary import Summary
 from reports.units import MS, PERCENT, PLAIN, runs, size
 from reports.view import OFFLOAD, OVERLAP, Chapter, View, grouped, jobs_of, setup, setup_text
@@ -19,11 +20,13 @@ TITLE = "Overlap and DPU offload"
 USUAL = "compute as long as the collective"
 HELP = (
     "pure: the collective alone. compute: the work alone, from a process that nothing helps. overall: both together; "
-    "post and wait are what of it the host spends in starting and in finishing the collective. overlap: the part of "
-    "pure that hid behind compute, signed and unclipped (above 1: pure was inflated). exposed: overall - compute. "
+    "post and wait are what of it the host spends in starting and in finishing the collective. overlap: "
+    f"{OVERLAP_LEGEND}. exposed: overall - compute. "
     "availability: 1 - exposed / pure. dilation: how much longer the compute took meanwhile. cpu: the host's processor "
     "time for one collective. net gain: time saved against the best host mode, which is what decides: an offload with "
-    "a slow pure time can overlap well and still lose.",
+    "a slow pure time can overlap well and still lose. At most so much can be gained: 1 - compute / best host mode. "
+    "disturbed: the compute alone was slowed by something else, so that nothing is decided; weak baseline: host "
+    "without or with probes was not measured, so that no gain is claimed.",
     "Modes: host makes no MPI call while it computes, probesN makes N calls of MPI_Test, thread has MPI's progress "
     "thread, gloo has its own, blocking computes after the collective. The others leave the collective to the DPUs: "
     "staged sends the data to them and back, rma lets them read and write the host's memory by MPI, window by memory "
@@ -123,22 +126,28 @@ def _rows(v: View, chosen: Sequence[tuple[Summary, str]], mixed: bool) -> list[l
         host, sized = best_host(s.metrics), size(s.nbytes)
         best = f"{host} {cells.value(f'{host}.overall', MS)(s)}" if host else "-"
         first = "" if any(sized in row for row in rows) else sized
-        rows.append([first, s.fabric, best, *_offload_cells(v, s, mode, mixed), marks(v, s)])
+        doubt = Trial.of(v, s).claim(mode).mark if mode else ""
+        noted = ", ".join(filter(None, (marks(v, s), doubt)))
+        rows.append([first, s.fabric, best, *_offload_cells(v, s, mode, mixed), noted])
     return rows
 
 
 def _best_offload(v: View, s: Summary) -> str:
     """The fastest mode that the DPUs carried in every launch; empty where there is none."""
-    return fastest(s.metrics, [m for m in modes(s.metrics) if offloaded(m) and not unused_launches(v.launches(s), m)])
+    trial = Trial.of(v, s)
+    return fastest(s.metrics, [m for m in modes(s.metrics) if offloaded(m) and trial.carrier(m) == DPUS])
 
 
 def _offload_cells(v: View, s: Summary, mode: str, mixed: bool) -> list[str]:
     """The best offload with its overlap, exposed time and net gain; of hosts alone the best of these modes' own."""
+    trial = Trial.of(v, s)
+    if mode and trial.claim(mode).side == NOT_JUDGED:
+        return [f"{mode} {cells.value(f'{mode}.overall', MS)(s)}", *_hidden(s, mode), NOT_JUDGED]
     if mode:
         return [f"{mode} {cells.value(f'{mode}.overall', MS)(s)}", *_hidden(s, mode),
                 cells.together(f"{mode}.net_gain", PERCENT, mixed)(s)]  # fmt: skip
-    if any(map(offloaded, modes(s.metrics))):
-        return [NOT_USED, "-", "-", "-"]
+    if offloads := [m for m in modes(s.metrics) if offloaded(m)]:
+        return [NOTHING if any(map(trial.empty, offloads)) else NOT_USED, "-", "-", "-"]
     none = "-" if s.benchmark.startswith(OFFLOAD) else ""
     host = best_host(s.metrics)
     return [none, *_hidden(s, host if host != BLOCKING else ""), none]

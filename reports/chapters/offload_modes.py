@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from reports import cells, tables
+from reports.claims import NOT_JUDGED, Trial
 from reports.load import mapping
 from reports.marks import marks
-from reports.modes import NOT_USED, left_out, modes, offloaded, unused_launches
+from reports.modes import left_out, modes, offloaded
 from reports.summary import Summary
 from reports.units import MS, PERCENT, PLAIN, Unit, size, unit_for
 from reports.view import View
@@ -17,47 +18,51 @@ QUANTITIES: tuple[tuple[str, str, Unit], ...] = (
     ("cpu", "cpu ms", MS), ("net_gain", "net gain %", PERCENT),
 )  # fmt: skip
 CARRIED, PIECES = "carried by", "pieces"
-NOT_JUDGED = "not judged"
-_AT_ONCE = 4
+CEILING, VERDICT = "at most %", "verdict"
 
 
 def block(v: View, s: Summary) -> str:
     """Mode by mode, with intervals."""
-    columns = []
-    launches = cells.launch_counts((s, name) for name in s.metrics)
-    for mode in modes(s.metrics):
-        columns.append((mode, _column(v, s, mode, len(launches) > 1)))
+    trial, launches = Trial.of(v, s), cells.launch_counts((s, name) for name in s.metrics)
+    columns = [(mode, _column(v, s, trial, mode, len(launches) > 1)) for mode in modes(s.metrics)]
     compute = f", compute {cells.told(s, 'compute', MS)}" if "compute" in s.metrics else ""
     noted, what = marks(v, s), f" ({s.workload})" if s.workload else ""
     heading = (f"{size(s.nbytes)} on {s.fabric}{what}{f' ({noted})' if noted else ''}{compute}; "
-               f"intervals: {cells.based(launches or [s.launches])}")  # fmt: skip
-    drawn = tables.side_by_side(columns, at_once=_AT_ONCE)
-    if any(len(line) > tables.WIDTH for part in drawn for line in part.splitlines()):
-        drawn = tables.side_by_side(columns, at_once=_AT_ONCE - 1)
-    return "\n\n".join([tables.prose(heading), *drawn, *_left_out(v, s)])
+               f"intervals: {_basis(s, launches)}")  # fmt: skip
+    return "\n\n".join([tables.prose(heading), *tables.fitted(columns), *_judged(s, trial), *_left_out(v, s)])
 
 
-def _column(v: View, s: Summary, mode: str, mixed: bool) -> dict[str, str]:
+def _basis(s: Summary, launches: list[int]) -> str:
+    return "none" if s.imported and s.launches == 1 else cells.based(launches or [s.launches])
+
+
+def _column(v: View, s: Summary, trial: Trial, mode: str, mixed: bool) -> dict[str, str]:
     told = {label: cells.together(f"{mode}.{name}", unit, mixed)(s) for name, label, unit in _quantities(v, s)}
     if any(map(offloaded, modes(s.metrics))):
         cut = any(_pieces(s, other) for other in modes(s.metrics))
-        told = {CARRIED: _carrier(v, s, mode), **({PIECES: _pieces(s, mode) or "-"} if cut else {}), **told}
-    if unused_launches(v.launches(s), mode):
-        told |= {label: NOT_JUDGED for name, label, _ in QUANTITIES if name == "net_gain"}
+        told = {CARRIED: trial.carrier(mode), **({PIECES: _pieces(s, mode) or "-"} if cut else {}), **told}
+        told |= _verdict(trial, mode)
     differ = cells.apart(f"{mode}.overall")(s)
     counts = dict.fromkeys(cells.samples(name)(s) for name in s.metrics if name.startswith(f"{mode}."))
     return told | ({cells.APART: differ} if differ else {}) | {"n": ", ".join(counts)}
 
 
-def _carrier(v: View, s: Summary, mode: str) -> str:
-    """Who did the collective: of an offload what the DPUs' own tally says."""
-    if not offloaded(mode):
-        return "hosts"
-    launches = v.launches(s)
-    idle = unused_launches(launches, mode)
-    if not idle:
-        return "DPUs"
-    return NOT_USED + (f" in {idle} of {len(launches)} launches" if idle < len(launches) else "")
+def _verdict(trial: Trial, mode: str) -> dict[str, str]:
+    """The largest gain that there can be, and on which side the mode is; a gain that is not judged is not shown."""
+    claim, ceiling = trial.claim(mode) if offloaded(mode) else None, trial.ceiling
+    gain = {label: NOT_JUDGED for name, label, _ in QUANTITIES if name == "net_gain"}
+    if claim is None or claim.side == NOT_JUDGED:
+        return {**(gain if claim else {}), CEILING: "-", VERDICT: "-"}
+    return {CEILING: "-" if ceiling is None else PERCENT.text(ceiling), VERDICT: claim.side}
+
+
+def _judged(s: Summary, trial: Trial) -> list[str]:
+    """Why a mode is not judged, or undecided whatever its interval; and what gains are against."""
+    claims = {mode: trial.claim(mode) for mode in modes(s.metrics) if offloaded(mode)}
+    told = [f"{mode}: {claim.side}: {claim.why}" for mode, claim in claims.items() if claim.why]
+    if any(claim.side != NOT_JUDGED for claim in claims.values()):
+        told.append(f"net gain {trial.baseline}")
+    return [tables.prose("; ".join(told) + ".")] if told else []
 
 
 def _pieces(s: Summary, mode: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from reports import cells, tables
+from reports.chapters import fits
 from reports.marks import above_declared, marks
 from reports.summary import Summary
 from reports.units import BITS, GBIT_PER_S, GBIT_SHORT, MMSG_PER_S, US, Unit, count, size
@@ -31,6 +32,7 @@ def chapter(v: View) -> Chapter:
         for group in grouped(v.of(benchmark), setup).values():
             blocks.append(drawn.get(benchmark, _bandwidth)(v, group))
     blocks += [tables.prose(PAIRS)] if v.of(MESSAGE_RATE) else []
+    blocks += fits.blocks(v)
     return Chapter(3, "Point to point, fabric beside fabric", tuple(blocks), tuple(_findings(v)))
 
 

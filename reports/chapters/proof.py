@@ -13,6 +13,7 @@ from reports.view import Chapter, Finding, View, alone, grouped, jobs_of, number
 SENTENCES = {
     "proved": "Counters prove that the bytes took {}.",
     "unknown": "UNPROVED: no counters vouch for {}.",
+    "imported": "IMPORTED: {}: what other suites printed; nothing vouches for the way of the bytes.",
     "disproved": "DISPROVED: bytes meant for {} went elsewhere; those numbers are not published (chapter 8).",
 }
 _WORTH_NAMING_BYTES = 50_000
@@ -159,7 +160,7 @@ def _findings(v: View) -> Iterator[Finding]:
     for name in v.fabrics:
         found = verdicts(v, name)
         if name in measured and found:
-            worst = next(word for word in ("disproved", "unknown", "proved", *found) if word in found)
+            worst = next(word for word in ("disproved", "unknown", "imported", "proved", *found) if word in found)
             total = sum(found.values())
             by_verdict.setdefault(worst, []).append(
                 name if found[worst] == total else f"{name} ({found[worst]} of {count(total, 'job')})"

@@ -12,7 +12,7 @@ from reports.cells import APART
 from reports.chapters.verdicts import FLUCTUATION
 from reports.load import mapping
 from reports.ratios import HOW
-from reports.summary import LAUNCHES_FOR_INTERVAL, ranged
+from reports.summary import IMPORTED, LAUNCHES_FOR_INTERVAL, ranged
 from reports.tables import bullet, pairs
 from reports.units import count, duration, runs
 from reports.view import Chapter, View, number
@@ -26,6 +26,12 @@ DEFINITIONS = (
     "an ideal algorithm (allreduce over p ranks: 2 (p-1)/p x size / time); from each launch's median time.",
     "n counts samples; '3 x 1000' is three launches of 1000 samples each, '~' marks a mean count. 'p99 "
     "(upper)' is the 99th percentile and the upper end of its interval; too few samples for one: n = x < y.",
+)
+IMPORTED_NUMBERS = (
+    "'imported': another suite printed it, with its own method: mostly means, of collectives over all ranks (OSU, "
+    "nccl-tests) or of the slowest one (IMB), where our own are medians of each iteration's slowest rank. Sizes are "
+    "converted to ours. n is the iterations behind a mean where the log tells them. busbw is derived where a suite "
+    "prints none, overlap by our definition, signed, where theirs is clipped at 0."
 )
 RATIO = f"A ratio is one of medians, above 1 where faster; its interval: {HOW}."
 
@@ -143,13 +149,14 @@ def layout(job: Mapping[str, Any]) -> str:
 
 def _method(v: View) -> str:
     units = SIZES + RATES[v.byte_rate.name]
-    lines = [units, *DEFINITIONS, *_against(v), RATIO, _intervals(v), *_differ(v), *_sampling(v), *_checked(v),
+    own = DEFINITIONS if any(not s.imported for s in v.published) or not v.published else ()
+    lines = [units, *own, *_imported(v), *_against(v), RATIO, _intervals(v), *_differ(v), *_sampling(v), *_checked(v),
              *_timer(v), *_recorded(v)]  # fmt: skip
     return "\n".join(["How the numbers are made", *map(bullet, lines)])
 
 
 def _intervals(v: View) -> str:
-    counts = {s.launches for s in v.published}
+    counts = {s.launches for s in v.published if not s.imported or s.launches > 1}
     rules = [
         ("within one launch: 95 % order-statistic intervals over its samples, which show nothing of how "
          "launches differ ('95 %, 1 launch')", any(n == 1 for n in counts)),
@@ -159,7 +166,16 @@ def _intervals(v: View) -> str:
          "order-statistic interval ('95 %')", any(n >= LAUNCHES_FOR_INTERVAL for n in counts)),
     ]  # fmt: skip
     used = [text for text, here in rules if here]
-    return "Values are medians. Intervals " + "; ".join(used) + "." if used else "No number is published."
+    if not used:
+        return "No interval is told." if v.published else "No number is published."
+    return "Values are medians. Intervals " + "; ".join(used) + "."
+
+
+def _imported(v: View) -> Iterable[str]:
+    """What numbers are that other suites measured."""
+    suites = dict.fromkeys(str(r.method["suite"]) for r in v.records if r.proof == IMPORTED and r.method.get("suite"))
+    if suites:
+        yield f"{IMPORTED_NUMBERS} Suites: {', '.join(suites)}."
 
 
 def _against(v: View) -> Iterable[str]:

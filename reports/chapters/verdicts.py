@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from microbench.record import Record
-from reports import checked, starts, tables
+from reports import checked, processors, starts, tables
 from reports.chapters.missing import blocks
+from reports.limits.told import blocks as judged_blocks
+from reports.limits.told import sentence
 from reports.load import mapping
 from reports.marks import above_declared, unproved
 from reports.summary import Summary, basis, ranged
@@ -28,6 +30,7 @@ from reports.view import (
 TITLE = "Verdicts, warnings, and what has no number"
 NOT_JUDGED = "No limits given: nothing judged."
 FLUCTUATION, UNSTABLE = 0.10, 0.25  # of the value, as wideness has it
+IMPORTED = "imported from other suites' output: no proof of the way, no samples, and of one launch no interval"
 BUSY = 1.0  # load of the last minute, of the cores; an installation just before is below it
 SLOW = 0.5  # of the declared rate, in one stream
 _EXAMPLES = 5
@@ -35,8 +38,16 @@ _EXAMPLES = 5
 
 def chapter(v: View) -> Chapter:
     """The chapter on verdicts, warnings and absences."""
-    findings = [Finding(8, NOT_JUDGED, {"verdict": "not judged"}), *warnings(v)]
-    return Chapter(8, TITLE, (*_checked(v), *blocks(v)), tuple(findings))
+    findings = [_judged(v), *warnings(v)]
+    verdicts = judged_blocks(v.judgement)[1:] if v.judgement is not None else []
+    return Chapter(8, TITLE, (*verdicts, *_checked(v), *blocks(v)), tuple(findings))
+
+
+def _judged(v: View) -> Finding:
+    """How many criteria have which verdict, or that there are none."""
+    if v.judgement is None:
+        return Finding(8, NOT_JUDGED, {"verdict": "not judged"})
+    return Finding(8, sentence(v.judgement), {"verdict": "judged", "exit_code": v.judgement.code})
 
 
 def _checked(v: View) -> Iterator[str]:
@@ -60,11 +71,13 @@ def warnings(v: View) -> Iterator[Finding]:
     crowded = [s for s in v.published if s.oversubscribed]
     yield from _flagged("disproved", elsewhere, "whose bytes left the fabric: not published under its name")
     yield from _flagged("unproved", unknown, "unproved: no counters vouch for the way that the bytes took")
+    yield from _flagged("imported", [s for s in v.published if s.imported], IMPORTED)
     yield from _flagged("oversubscribed", crowded,
                         "with more busy ranks than CPUs: expect inflated times and tails")  # fmt: skip
     for told in v.data.run.get("warnings") or ():
         yield Finding(8, f"WARNING: {told}.", {"kind": "of the run"})
     yield from _busy(v)
+    yield from processors.warnings(v)
     yield from _impossible(v)
     yield from _above(v)
     yield from _slow(v)
@@ -238,7 +251,8 @@ def _wide(v: View) -> Iterator[Finding]:
 
 def _without_interval(v: View) -> Iterator[Finding]:
     """Cases of which nothing says how sure their number is: of one launch, with too few samples."""
-    found = [s for s in v.published for name in _headlines(s) if s.value(name) is not None and s.ends(name) is None]
+    ours = [s for s in v.published if not s.imported]
+    found = [s for s in ours for name in _headlines(s) if s.value(name) is not None and s.ends(name) is None]
     if found:
         of, lack = f"{count(len(found), 'case')} of {len(v.published)}", "has" if len(found) == 1 else "have"
         text = (

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 
 from microbench.record import Record
 from reports.load import mapping
 from reports.modes import BLOCKING, NOT_USED, best_host, fastest, left_out, modes, offloaded, unused
-from reports.summary import Summary, by_launch, newest, summarise
 from reports.units import size
+from tests.figures.launches import Measured, Values, measured
 from tests.figures.table import Row, figure, shown
 
 PROTOTYPES = ("host", "probes16", BLOCKING)  # what a gain is also told against
 _DISTURBED = "its calibrated time"  # in the warning of a launch whose compute was
 
-Values = tuple[float, ...]
 
-
-@dataclass(frozen=True)
-class Case:
-    """One case: its summary over launches, and the value of each metric by launch."""
-
-    summary: Summary
-    values: Mapping[str, Values]
-    records: tuple[Record, ...]
+class Case(Measured):
+    """One case of an overlap, with all that its modes are judged by."""
 
     @property
     def name(self) -> str:
@@ -50,10 +42,6 @@ class Case:
             return NOT_USED
         return "" if self.values.get(f"{mode}.overall") else "not measured"
 
-    def middle(self, name: str) -> float:
-        """The median over launches."""
-        return median(self.values[name])
-
     def shares(self, mode: str) -> Values:
         """The exposed time of each launch as a share of the hosts' own pure time."""
         exposed, pure = self.values[f"{mode}.exposed"], self.values["host.pure"]
@@ -77,13 +65,7 @@ def _warnings(record: Record) -> Sequence[object]:
 
 def cases(records: Iterable[Record]) -> list[Case]:
     """Every case of a run, in the order of its plan."""
-    known = newest(records)
-    values: dict[str, dict[str, Values]] = {}
-    for (case, name), launches in by_launch(known).items():
-        values.setdefault(case, {})[name] = launches.values
-    return [
-        Case(s, values.get(s.id, {}), tuple(record for record in known if record.id == s.id)) for s in summarise(known)
-    ]
+    return [Case(case.summary, case.values, case.records) for case in measured(records)]
 
 
 def find(known: Sequence[Case], benchmark: str, nbytes: int, workload: str = "") -> Case:

@@ -132,11 +132,88 @@ def test_gains_and_losses_are_one_sentence_with_its_uncertainty(tmp_path: Path) 
     (found,) = findings(tmp_path)
     assert found["text"] == (
         "EMULATED DPUs: of 3 modes in 2 cases offload gains in 2, loses in 1; best window at 4 MiB on eth10g, net gain "
-        "36.0 [32.4, 39.6] % against the best host mode (within one launch, n 12); worst staged at 4 KiB on eth10g "
-        "(memory), net gain -50.0 [-55.0, -45.0] % against the best host mode (within one launch, n 12)."
+        "36.0 [32.4, 39.6] % of at most 40.0 % against the best host mode (thread, gloo not measured; within one "
+        "launch, n 12); worst staged at 4 KiB on eth10g (memory), net gain -50.0 [-55.0, -45.0] % against the best "
+        "host mode (thread, gloo not measured; within one launch, n 12)."
     )
     assert (found["values"]["gains"], found["values"]["loses"], found["values"]["undecided"]) == (2, 1, 0)
     assert (found["values"]["worst_mode"], found["values"]["worst_net_gain"]) == ("staged", -0.5)
+
+
+def planted(f: Folder, metrics: dict[str, Metric], **more: Any) -> None:
+    """A case of window alone with a gain of 46 %, and whatever differs from it."""
+    case(f, {"window": 0.36})
+    s = f.records.pop()
+    gain = {"window.net_gain": Metric(0.461, "1", 12, 0.11, 0.675)}
+    f.add("offload_allreduce", "eth10g", **(WHERE | {"nbytes": 4 * MIB, "metrics": {**s.metrics, **gain, **metrics}}
+                                            | more))  # fmt: skip
+
+
+def test_a_gain_over_a_disturbed_compute_is_undecided_and_the_sentence_says_so(tmp_path: Path) -> None:
+    f = Folder()
+    planted(f, {"window.overall": metric(30 * MS, n=12)})
+    text = flat(chapter(f, tmp_path))
+    told = "window with compute took 16.7 % less than compute alone"
+    (found,) = findings(tmp_path)
+    assert found["text"].startswith(
+        "EMULATED DPUs: of 1 case offload undecided in 1 (the compute baseline was disturbed in 1); best window at 4 "
+        f"MiB on eth10g, undecided: the compute baseline was disturbed: {told}, net gain 46.1 [11.0, 67.5] % of at "
+        "most 40.0 %"
+    )
+    assert f"window: undecided: the compute baseline was disturbed: {told}" in text
+    assert "46.1 [11.0, 67.5] EMULATED, disturbed" in text
+    assert rows(chapter(f, tmp_path), "at most %")[0][-1] == "40.0"
+
+
+def test_a_gain_that_is_sound_comes_before_a_larger_one_that_is_not(tmp_path: Path) -> None:
+    f = Folder()
+    planted(f, {"window.overall": metric(30 * MS, n=12)}, workload="memory")
+    case(f, {"staged": 0.2})
+    chapter(f, tmp_path)
+    (found,) = findings(tmp_path)
+    assert "offload gains in 1, undecided in 1 (" in found["text"] and "; best staged at 4 MiB" in found["text"]
+    assert (found["values"]["side"], found["values"]["why"]) == ("gains", "")
+
+
+def test_nothing_offloaded_is_carried_by_nobody_and_is_no_finding(tmp_path: Path) -> None:
+    f = Folder()
+    case(f, {"staged": 0.48}, nbytes=0)
+    text = chapter(f, tmp_path)
+    carried, gains = ([cell for row in rows(text, label) for cell in row] for label in ("carried by", "net gain %"))
+    assert (carried, gains) == (["hosts", "hosts", "hosts", "nobody"], ["-", "-", "-", "not judged"])
+    assert "nothing was offloaded - - - EMULATED" in flat(text)
+    assert findings(tmp_path) == []
+
+
+def test_hosts_that_were_left_out_are_told_and_nothing_is_gained_over_the_rest(tmp_path: Path) -> None:
+    f = Folder()
+    case(f, {"window": 0.3})
+    s = f.records.pop()
+    kept = {name: m for name, m in s.metrics.items() if not name.startswith(("host.", "probes"))}
+    f.add("offload_allreduce", "eth10g", 4 * MIB, metrics=kept, **WHERE)
+    text = flat(chapter(f, tmp_path))
+    told = "against blocking alone: host, probes, thread, gloo not measured"
+    assert f"window: undecided: {told}" in text and "EMULATED, weak baseline" in text
+    (found,) = findings(tmp_path)
+    assert found["text"].startswith(f"EMULATED DPUs: of 1 case offload undecided in 1 ({told} in 1); best window")
+    assert found["values"]["gains"] == 0
+
+
+def test_dpus_that_share_a_machine_with_hosts_are_none(tmp_path: Path) -> None:
+    f = Folder()
+    case(f, {"staged": 0.2}, fabric="tcp-lo", hosts=("vm", "vm", "vm", "vm"))
+    characterized(f, fabric="tcp-lo", hosts=("vm", "vm", "vm", "vm"))
+    text = flat(chapter(f, tmp_path))
+    told = "DPU ranks share machine vm with hosts: not a DPU"
+    assert [found["text"] for found in findings(tmp_path)] == [f"{told}; no gain is judged there."]
+    assert f"staged: not judged: {told}" in text and "not a DPU" in text
+    assert "What can hide" not in text
+
+
+def test_the_formula_of_overlap_is_told(tmp_path: Path) -> None:
+    f = Folder()
+    case(f, {"staged": 0.2})
+    assert "overlap: (pure + compute - overall) / min(pure, compute), signed" in flat(chapter(f, tmp_path))
 
 
 def test_an_interval_on_both_sides_of_nothing_is_undecided(tmp_path: Path) -> None:
@@ -222,7 +299,8 @@ def characterized(f: Folder, **more: Any) -> None:
         "host_dpu.bandwidth": metric(4e9, "bytes/s", 5), "dpu_dpu.bandwidth": metric(1.25e9, "bytes/s", 5),
         "dpu_dpu.latency": metric(60e-6, n=5), "hide.staging": metric(3.2, "1", 5), "seen": metric(2.0, "1", 5),
     }  # fmt: skip
-    f.add("dpu", "eth10g", metrics=metrics, **(WHERE | {"dtype": "", "method": {"findings": words}} | more))
+    given = WHERE | {"dtype": "", "method": {"findings": words}, "fabric": "eth10g"} | more
+    f.add("dpu", given.pop("fabric"), metrics=metrics, **given)
 
 
 def test_what_the_dpus_are_stands_before_what_they_save(tmp_path: Path) -> None:

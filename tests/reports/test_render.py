@@ -19,7 +19,7 @@ from reports.render import FORMATS, render
 for name in FORMATS:
     render(Path(sys.argv[1]), name)
 print(*sorted({name.partition(".")[0] for name in sys.modules}))
-print(*sorted(name for name in sys.modules if name.startswith("microbench.")))
+print(*sorted(name for name in sys.modules if name.startswith(("microbench.", "collectives."))))
 """
 
 
@@ -44,10 +44,13 @@ def test_reports_need_neither_mpi_nor_torch(tmp_path: Path) -> None:
     lab_run().write(tmp_path)
     done = subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path)], cwd=ROOT, text=True, timeout=60,
                           capture_output=True, check=True)  # fmt: skip
-    packages, floor_1 = done.stdout.splitlines()
+    packages, below = done.stdout.splitlines()
     loaded = set(packages.split())
-    assert not loaded & {"mpi4py", "torch", "suite", "fabrics", "training", "collectives", "psutil"}
-    assert {".".join(name.split(".")[:2]) for name in floor_1.split()} == {"microbench.record", "microbench.stats"}
+    assert not loaded & {"mpi4py", "torch", "suite", "fabrics", "training", "psutil"}
+    assert {".".join(name.split(".")[:2]) for name in below.split()} == {
+        "microbench.record", "microbench.stats",
+        "collectives.schedule", "collectives.schedules", "collectives.simulate",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("format_", ["text", "json", "csv"])

@@ -34,14 +34,14 @@ def test_a_reason_has_no_unit(tmp_path: Path) -> None:
     f.add(
         "train", "shm", workload="m", metrics={"step": _few(), "exposed_fraction": Metric(0.25, "1", 2, note="n=2 < 6")}
     )
-    offload = {"compute": _few(), "host.overall": _few(), "staged.overall": _few(), "staged.net_gain": _few(0.2)}
+    offload = {"compute": _few(), "host.overall": _few(9), "staged.overall": _few(7.2), "staged.net_gain": _few(0.2)}
     f.add("offload_allreduce", "shm", 8, ranks=4, metrics=offload)
     f.add("other", "shm", 8, metrics={"odd": Metric(None, "s", 0, note="n=0 < 6")})
     told = _flat(f, tmp_path)
     assert not re.findall(r"(?:n=\d+ < \d+|n/a)\)? (?:us|ms|%|Gbit/s|MB/s)(?![\w/])", told)
     assert "shm 4472.9 ms (n 2, no interval)" in told
     assert "of the step: shm 25.0 % (n 2, no interval)" in told
-    assert "net gain 20.0 % against the best host mode" in told
+    assert "net gain 20.0 % of at most 50.3 % against host alone" in told
     assert "4472.9 (n=2 < 6)" in told
 
 

@@ -12,16 +12,18 @@ from microbench.case import Outcome
 from microbench.record import Metric, Record
 from microbench.registry import Benchmark
 from reports.units import MB_PER_S
-from suite import benchcfd, benchdpus, benchmodes
+from suite import benchcfd, benchdpus, benchmodes, benchtrain
 from tests import jobs
 
 
 def options(text: str, kind: Any = "cfd") -> dict[str, Any]:
     parser = argparse.ArgumentParser()
+    benchtrain.add(parser)
     benchdpus.add(parser)
     benchcfd.add(parser)
     known = Benchmark("x", "", lambda job, case: Outcome(), kind=kind)
     args = parser.parse_args(text.split())
+    benchtrain.refuse(args, known)
     return {**benchdpus.case_options(args, known), **benchcfd.case_options(args, known)}
 
 
@@ -42,6 +44,9 @@ def test_options_and_workload_are_those_of_a_plan() -> None:
         ("--compare host", "cfd", "no mode 'host'"),
         ("--split 2", "cfd", "split is '2'"),
         ("--cfl -1", "cfd", "cfl is -1"),
+        ("--scaling all", "cfd", "one of both, strong, weak, none"),
+        ("--model vgg16", "cfd", "x trains nothing: leave out --model"),
+        ("--scaling weak", "", "x trains nothing: leave out --scaling"),
         ("--skew 1", "cfd", "x overlaps nothing with compute: leave out --skew"),
         ("--grid 8x8x8", "", "x solves no flow: leave out --grid"),
         ("--compare host", "", "x overlaps nothing with compute: leave out --compare"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from typing import Any
 
 import pytest
@@ -111,6 +112,7 @@ def test_roles_make_a_dpu_of_a_rank() -> None:
     (row,) = [json.loads(line) for line in done.out.splitlines()]
     assert (row["status"], row["roles"], row["workload"]) == ("ok", ["host", "host", "dpu"], "compute 0.5x")
     assert row["method"]["used"] == {"staged": True}
+    assert re.fullmatch("DPU ranks share machine .+ with hosts: not a DPU", row["method"]["warnings"][0])
 
 
 def test_one_rank_overlaps_nothing() -> None:

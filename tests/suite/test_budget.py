@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -148,10 +149,14 @@ def test_a_job_in_flight_is_ended_when_the_runs_time_has_passed() -> None:
     assert 0.5 < time.monotonic() - began < 30
 
 
-def fabricbench(folder: Path, text: str, *more: str) -> jobs.Done:
+def command(folder: Path, text: str) -> list[str]:
     path = folder / "plan.toml"
     path.write_text(jobs.once(text))
-    return jobs.fabricbench("run", "--plan", str(path), "--fabric", "shm", "--module", "tests.plant", *more)
+    return ["run", "--plan", str(path), "--fabric", "shm", "--module", "tests.plant"]
+
+
+def fabricbench(folder: Path, text: str, *more: str) -> jobs.Done:
+    return jobs.fabricbench(*command(folder, text), *more)
 
 
 def run_json(folder: Path) -> dict[str, Any]:
@@ -177,12 +182,38 @@ def test_when_the_time_has_passed_the_run_ends_and_can_be_gone_on_with(tmp_path:
     assert len(run_json(tmp_path / "run")["resumed"]) == 1
 
 
-def test_without_the_budget_a_resumed_run_measures_what_was_dropped(tmp_path: Path) -> None:
-    text = "launches = 2\nbudget_s = 0.01\n[plant_ok]\n[latency]\nsizes = '8'\nbudget_s = 40\nmax_iterations = 50\n"
-    where = ("-o", str(tmp_path / "run"))
-    cut = fabricbench(tmp_path, text, *where, "--budget", "30s")
-    assert cut.code == 0, cut.err
-    whole = fabricbench(tmp_path, text, *where, "--resume")
+TEXT = "launches = 2\nbudget_s = 0.01\n[plant_ok]\n[latency]\nsizes = '8'\nbudget_s = 40\nmax_iterations = 50\n"
+
+
+@pytest.fixture(scope="module")
+def cut(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, jobs.Done]:
+    """A run that was cut down to its budget, and its folder's parent."""
+    folder = tmp_path_factory.mktemp("cut")
+    done = fabricbench(folder, TEXT, "-o", str(folder / "run"), "--budget", "30s")
+    assert done.code == 0, done.err
+    return folder, done
+
+
+def test_what_was_dropped_is_told_everywhere(cut: tuple[Path, jobs.Done]) -> None:
+    folder, done = cut
+    launches = "dropped to keep the budget of 30 s: launch 2 of 2, each at most about 49 s"
+    assert launches in done.err
+    assert "1 case dropped to keep the budget of 30 s" in done.err
+    assert launches in run_json(folder / "run")["warnings"]
+    flat = " ".join(done.out.split())
+    assert f"WARNING: {launches}." in flat
+    assert "launch 1: dropped to keep the budget of 30 s: at most about 46 s" in flat
+    dry = jobs.inside(*command(folder, TEXT), "--budget", "30s", "--dry-run")
+    assert dry.code == 0
+    assert launches in dry.out
+    assert "skipped: latency/shm/pure/mpi/library/int8/8B/2r: dropped to keep the budget of 30 s" in dry.out
+
+
+def test_without_the_budget_a_resumed_run_measures_what_was_dropped(
+    cut: tuple[Path, jobs.Done], tmp_path: Path
+) -> None:
+    shutil.copytree(cut[0] / "run", tmp_path / "run")
+    whole = fabricbench(tmp_path, TEXT, "-o", str(tmp_path / "run"), "--resume")
     assert whole.code == 0, whole.err
     run = run_json(tmp_path / "run")
     assert (run["plan"]["launches"], run["plan"]["budget_s"], run["warnings"]) == (2, None, [])
@@ -190,23 +221,6 @@ def test_without_the_budget_a_resumed_run_measures_what_was_dropped(tmp_path: Pa
     good = sorted((record["benchmark"], record["launch"]) for record in stored if record["status"] == "ok")
     assert good == [("latency", 1), ("latency", 2), ("plant_ok", 1), ("plant_ok", 2)]
     assert "dropped to keep" not in whole.out
-
-
-def test_what_was_dropped_is_told_everywhere(tmp_path: Path) -> None:
-    text = "launches = 3\nbudget_s = 0.01\n[plant_ok]\n[latency]\nsizes = '8'\nbudget_s = 40\nmax_iterations = 50\n"
-    done = fabricbench(tmp_path, text, "-o", str(tmp_path / "run"), "--budget", "30s")
-    assert done.code == 0, done.err
-    launches = "dropped to keep the budget of 30 s: launches 2 to 3 of 3, each at most about 49 s"
-    assert launches in done.err
-    assert "1 case dropped to keep the budget of 30 s" in done.err
-    assert launches in run_json(tmp_path / "run")["warnings"]
-    flat = " ".join(done.out.split())
-    assert f"WARNING: {launches}." in flat
-    assert "launch 1: dropped to keep the budget of 30 s: at most about 46 s" in flat
-    dry = fabricbench(tmp_path, text, "--budget", "30s", "--dry-run")
-    assert dry.code == 0
-    assert launches in dry.out
-    assert "skipped: latency/shm/pure/mpi/library/int8/8B/2r: dropped to keep the budget of 30 s" in dry.out
 
 
 @pytest.mark.parametrize(
@@ -217,7 +231,7 @@ def test_what_was_dropped_is_told_everywhere(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_are_one_line(more: tuple[str, ...], said: str, tmp_path: Path) -> None:
-    done = jobs.fabricbench("run", "--quick", "--fabric", "shm", "-o", str(tmp_path / "run"), *more)
+    done = jobs.inside("run", "--quick", "--fabric", "shm", "-o", str(tmp_path / "run"), *more)
     assert (done.code, done.out) == (2, "")
     assert said in done.err
     assert len(done.err.splitlines()) == 1

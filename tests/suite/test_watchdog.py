@@ -70,24 +70,21 @@ def job(benchmark: str, ranks: int, deadline_s: float = 30, start_s: float = 30,
     return Job(ending, took_s, log, events, family)
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_a_stopped_rank_is_told_with_its_call_and_iteration(ranks: int) -> None:
-    done = job("plant_stop", ranks, deadline_s=1.5)
+def test_a_stopped_rank_is_told_with_its_call_and_iteration() -> None:
+    done = job("plant_stop", 3, deadline_s=1.5)
     assert done.took_s < 1.5 + LIMIT_S
     assert (done.ending.status, done.ending.case) == ("timeout", 0)
-    others = f"rank 0 on {HOST} is" if ranks == 2 else f"ranks 0-1 on {HOST} are"
     call = r"\w+ \(call [01]\) in iteration \d+ of 1000000"
     assert re.fullmatch(
-        rf"passed its deadline of 1\.5 s: rank {ranks - 1} on {HOST} is stopped \(last in {call}\);"
-        rf" {others} in MPI_Barrier \(call 1\) in iteration \d+ of 1000000",
+        rf"passed its deadline of 1\.5 s: rank 2 on {HOST} is stopped \(last in {call}\);"
+        rf" ranks 0-1 on {HOST} are in MPI_Barrier \(call 1\) in iteration \d+ of 1000000",
         done.ending.reason,
     ), done.ending.reason
     assert int(done.ending.reason.split("in iteration ")[1].split()[0]) >= 10
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize(
-    ("plant", "how"), [("plant_kill", "was killed by SIGKILL"), ("plant_exit", "exited with code 3")]
+    ("plant", "how", "ranks"), [("plant_kill", "was killed by SIGKILL", 2), ("plant_exit", "exited with code 3", 3)]
 )
 def test_a_dead_rank_is_told_with_its_end_call_and_iteration(plant: str, how: str, ranks: int) -> None:
     done = job(plant, ranks)
@@ -138,9 +135,8 @@ def test_a_rank_that_is_stopped_during_the_start_is_told() -> None:
     assert done.ending.reason.startswith(f"the start passed its deadline of 3 s: {stopped}; rank 0 on {HOST} is in ")
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_the_first_rank_that_raises_is_told_and_the_job_ends(ranks: int) -> None:
-    done = job("plant_raise_at_10", ranks)
+def test_the_first_rank_that_raises_is_told_and_the_job_ends() -> None:
+    done = job("plant_raise_at_10", 3)
     assert done.took_s < LIMIT_S
     assert done.ending == Ending(
         "failed", f"rank 1 on {HOST} raised RuntimeError: planted: rank 1 raises in iteration 10", 0
@@ -148,41 +144,37 @@ def test_the_first_rank_that_raises_is_told_and_the_job_ends(ranks: int) -> None
     assert [line for line in done.log if line.startswith("[rank 1") and "Traceback" in line]
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_ranks_that_disagree_are_named_with_both_values(ranks: int) -> None:
-    done = job("plant_mismatch", ranks)
+def test_ranks_that_disagree_are_named_with_both_values() -> None:
+    done = job("plant_mismatch", 3)
     assert done.took_s < LIMIT_S
     said = "ranks disagree on allreduce: rank 0 has count 8 of float32, rank 1 has count 4 of float32"
     assert done.ending.status == "failed"
     assert done.ending.reason.endswith(f"raised CannotRun: {said}")
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "code", "said"),
-    [
-        (("allreduce", "--sizes", "32"), ("allreduce", "--sizes", "16"), 4,
-         "ranks disagree on allreduce: rank 0 has sizes 32 of float32, iterations 1000, sync auto, precision 0.025,"
-         " seconds 0.5, pages small,"
-         " rank 1 has sizes 16 of float32, iterations 1000, sync auto, precision 0.025, seconds 0.5,"
-         " pages small"),
-        (("allreduce", "--sizes", "8"), ("allreduce", "--sizes", "8", "--sync", "barrier"), 4,
-         "ranks disagree on allreduce: rank 0 has sizes 8 of float32, iterations 1000, sync auto"),
-        (("allreduce", "--sizes", "32"), ("barrier",), 4,
-         "ranks disagree: rank 0 runs allreduce with sizes 32 of float32,"),
-        (("allreduce", "--sizes", "32"), ("allreduce", "--sizes", "x"), 2, "rank 1: malformed size 'x'"),
-    ],
-)  # fmt: skip
-def test_commands_that_differ_in_one_job_are_told_in_a_line(
-    one: tuple[str, ...], other: tuple[str, ...], code: int, said: str
-) -> None:
-    program = ("-m", "suite.cli", "bench")
-    launcher = launch.find_launcher().path
-    python = launch.worker_program("single", ())[0]
-    rank_1 = [":", "-n", "1", python, *program, *other]
-    done = jobs.run([launcher, "-n", "1", python, *program, *one, *rank_1], timeout_s=20)
-    assert done.code == code
-    (line,) = [line for line in done.err.splitlines() if line.startswith("fabricbench")]
-    assert line.startswith(f"fabricbench: {said}"), line
+DIFFERING = [
+    (("allreduce", "--sizes", "32"), ("allreduce", "--sizes", "16"),
+     "ranks disagree on allreduce: rank 0 has sizes 32 of float32, iterations 1000, sync auto, precision 0.025,"
+     " seconds 0.5, pages small,"
+     " rank 1 has sizes 16 of float32, iterations 1000, sync auto, precision 0.025, seconds 0.5,"
+     " pages small"),
+    (("allreduce", "--sizes", "8"), ("allreduce", "--sizes", "8", "--sync", "barrier"),
+     "ranks disagree on allreduce: rank 0 has sizes 8 of float32, iterations 1000, sync auto"),
+    (("allreduce", "--sizes", "32"), ("barrier",),
+     "ranks disagree: rank 0 runs allreduce with sizes 32 of float32,"),
+]  # fmt: skip
+
+
+def test_commands_that_differ_in_one_job_are_told_in_a_line_each() -> None:
+    """The ranks of one job have several pairs of commands to disagree on, one after the other."""
+    program = [launch.worker_program("single", ())[0], "-m", "tests.suite.bench_job"]
+    one, other = (json.dumps([pair[rank] for pair in DIFFERING]) for rank in (0, 1))
+    command = [launch.find_launcher().path, "-n", "1", *program, one, ":", "-n", "1", *program, other]
+    done = jobs.run(command, timeout_s=30)
+    assert (done.code, done.out) == (0, "exit 4\n" * len(DIFFERING)), done.err
+    lines = [line for line in done.err.splitlines() if line.startswith("fabricbench")]
+    for line, (_, _, said) in zip(lines, DIFFERING, strict=True):
+        assert line.startswith(f"fabricbench: {said}"), line
 
 
 def test_a_shutdown_that_hangs_is_cut_off_and_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,13 +185,11 @@ def test_a_shutdown_that_hangs_is_cut_off_and_told(monkeypatch: pytest.MonkeyPat
     assert f"was ended: ranks 0-1 on {HOST} are silent; its results are safe" in done.log[-1]
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_a_size_that_hangs_takes_no_other_with_it(ranks: int, tmp_path: Path) -> None:
+def test_a_size_that_hangs_takes_no_other_with_it(tmp_path: Path) -> None:
     """Rows that are done stay, the hanging one says so, and the rest goes on in a fresh job."""
     plan = tmp_path / "plan.toml"
     plan.write_text(
-        f"launches = 1\n[plant_sized]\nranks = [{ranks}]\nsizes = '1K,1M,4M'\ndeadline_s = 1\n"
-        f"[plant_ok]\nranks = [{ranks}]\n"
+        "launches = 1\n[plant_sized]\nranks = [3]\nsizes = '1K,1M,4M'\ndeadline_s = 1\n[plant_ok]\nranks = [3]\n"
     )
     before = leftovers.present()
     where = ("--fabric", "shm", "--module", "tests.plant", "-o", str(tmp_path / "run"))

@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,30 +20,34 @@ from unittest import mock
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import psutil
-from mpi4py import MPI
 
 from fabrics.errors import CannotRun, UserError
 from fabrics.model import Fabric, Proof
+from microbench import mpi
 from microbench.case import Case, Unsupported
+from microbench.engine import Engine
+from microbench.job import Job
 from training.bench import run
 
-RANK = MPI.COMM_WORLD.Get_rank()
+CPUS = sorted(os.sched_getaffinity(0))
+RANK = mpi.launched_rank()
 
 
-@dataclass
-class LoopbackJob:
-    comm: MPI.Intracomm
-    fabric: Fabric
-    hosts: tuple[str, ...]
-    seed: int = 7
+def loopback(
+    MPI: Any,  # noqa: N803 - the module's own name
+    roles: tuple[str, ...] = (),
+    emulated: bool = False,
+    kind: str = "tcp",
+) -> Job:
+    """The job of all ranks, each on a core, with a fabric that is the loopback; what is proved is counted here."""
+    comm = MPI.COMM_WORLD.Dup()
+    fabric = Fabric("fabric", kind, ("here",), {"here": ("lo",)}, emulated=emulated)
+    cpus = tuple(comm.allgather(tuple(sorted(os.sched_getaffinity(0)))))
+    return LoopbackJob(Engine(MPI), comm, fabric, ("here",) * comm.Get_size(), roles, cpus, seed=7)
 
-    @property
-    def rank(self) -> int:
-        return self.comm.Get_rank()
 
-    @property
-    def size(self) -> int:
-        return self.comm.Get_size()
+class LoopbackJob(Job):
+    """A job whose counters are the loopback's."""
 
     def prove(self, traffic, sent_bytes, received_bytes):
         before = psutil.net_io_counters(pernic=True)["lo"]
@@ -63,7 +67,7 @@ class Plants:
         self.calls = 0
 
     def right(self, gradients):
-        from training.hooks import average_over_ranks
+        from training.exchange.ways import average_over_ranks
 
         self.calls += 1
         return average_over_ranks(gradients)
@@ -107,6 +111,19 @@ def wrong_library(tensor):
         tensor[3] += 1
 
 
+def slow_loader(delay_s: float) -> Any:
+    """A loader that keeps every step waiting."""
+    from training.data import Loader
+
+    fast = Loader.next
+
+    def slow(self):
+        time.sleep(delay_s)
+        return fast(self)
+
+    return slow
+
+
 def faults(request: dict[str, Any], plants: Plants) -> ExitStack:
     """What the request plants, in force until the stack is closed."""
     stack = ExitStack()
@@ -116,20 +133,21 @@ def faults(request: dict[str, Any], plants: Plants) -> ExitStack:
         measure, average = ddp.measure, getattr(plants, request["plant"])
         stack.enter_context(mock.patch.object(ddp, "measure", lambda *args: measure(*args, average)))
     if request.get("wrong_library"):
-        fake = SimpleNamespace(all_reduce=wrong_library)
+        fake = SimpleNamespace(all_reduce=wrong_library, get_backend=lambda: "gloo")
         stack.enter_context(mock.patch("training.checks.dist", fake))
     if "device_of_rank_1" in request and RANK == 1:
         stack.enter_context(mock.patch.dict(os.environ, GLOO_SOCKET_IFNAME=request["device_of_rank_1"]))
+    if request.get("slow_loader_of_rank") == RANK:
+        stack.enter_context(mock.patch("training.data.Loader.next", slow_loader(request["delay_s"])))
     if "available_bytes" in request:
         stack.enter_context(mock.patch("training.memory.available_bytes", lambda: request["available_bytes"]))
     return stack
 
 
-def measured(request: dict[str, Any]) -> dict[str, Any]:
+def measured(MPI: Any, request: dict[str, Any]) -> dict[str, Any]:  # noqa: N803 - the module's own name
     """The outcome of one request as plain data, on every rank."""
-    comm, plants = MPI.COMM_WORLD, Plants(request.get("delay_s", 0.0))
-    fabric = Fabric("fabric", request.get("kind", "tcp"), ("here",), {"here": ("lo",)})
-    job = LoopbackJob(comm, fabric, ("here",) * comm.Get_size())
+    plants = Plants(request.get("delay_s", 0.0))
+    job = loopback(MPI, tuple(request.get("roles", ())), request.get("emulated", False), request.get("kind", "tcp"))
     case = Case("train", "fabric", backend="gloo", options=request["options"], **request.get("case", {}))
     with faults(request, plants):
         try:
@@ -140,7 +158,14 @@ def measured(request: dict[str, Any]) -> dict[str, Any]:
     return {**line, "exchanges": plants.calls, "torch": "torch" in sys.modules}
 
 
-if __name__ == "__main__":
-    lines = [measured(request) for request in json.loads(sys.argv[1])]
+def main(requests: str, thread_level: str = "single") -> None:
+    """Measure all, and print."""
+    os.sched_setaffinity(0, {CPUS[RANK % len(CPUS)]})
+    MPI = mpi.start(thread_level)  # noqa: N806 - the module's own name
+    lines = [measured(MPI, request) for request in json.loads(requests)]
     if RANK == 0:
         print(json.dumps(lines))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 from torch import nn
 
+from training.data import Loader
+from training.data.synthetic import Synthetic
 from training.models import MODELS, Model, alexnet, vgg
 from training.workload import Workload
 
@@ -40,3 +42,10 @@ def network(name: str) -> Model:
 def weights(module: nn.Module) -> list[np.ndarray]:
     """Copies of the parameters."""
     return [p.detach().numpy().copy() for p in module.parameters()]
+
+
+def loader(name: str, rank: int, ranks: int) -> Loader:
+    """The images of one of ``ranks``, the same in every step."""
+    workload = WORKLOADS[name]
+    source = Synthetic(workload.batch * ranks, workload.image_px, network(name).classes, SEED)
+    return Loader(source, workload.batch, rank, ranks, SEED, augment=False)

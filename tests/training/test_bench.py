@@ -17,7 +17,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(kind: str = "tcp", **case: Any) -> None:
-    job: Any = SimpleNamespace(fabric=Fabric("f", kind, ("here",), {"here": ("lo",)}))  # type: ignore[arg-type]
+    threads = SimpleNamespace(Query_thread=lambda: 0, THREAD_MULTIPLE=3)
+    engine = SimpleNamespace(MPI=threads)
+    job: Any = SimpleNamespace(fabric=Fabric("f", kind, ("here",), {"here": ("lo",)}), engine=engine)  # type: ignore[arg-type]
     bench.run(job, Case("train", "f", **case))
 
 
@@ -35,8 +37,13 @@ def test_train_is_registered_for_two_ranks_and_no_sizes() -> None:
     ("arguments", "message"),
     [
         ({"kind": "shm", "backend": "gloo"}, "gloo has no shared-memory transport"),
-        ({"backend": "mpi"}, "runs over gloo, not over mpi"),
-        ({"backend": "gloo", "dtype": "bfloat16"}, "runs in float32, not in bfloat16"),
+        ({"backend": "mpi"}, "forms its group over gloo on cpu, not over mpi on cpu"),
+        ({"backend": "gloo", "options": {"exchanges": ["nccl"]}}, "over nccl on cuda, not over gloo on cpu"),
+        ({"backend": "gloo", "dtype": "float64"}, "runs in float32 or bfloat16, not in float64"),
+        (
+            {"backend": "gloo", "options": {"exchanges": ["gloo", "mpi"]}},
+            "gloo/mpi takes MPI at thread level multiple: --thread-level multiple asks for it",
+        ),
         (
             {"backend": "gloo", "options": {"model": "resnet50", "batch": 1, "image_px": 32}},
             "resnet50 32px batch 1: batch normalisation needs",

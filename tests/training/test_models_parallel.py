@@ -16,9 +16,9 @@ import torch
 from numpy.typing import NDArray
 
 from tests import jobs
-from tests.training.small_networks import SEED, STEPS, WORKLOADS, network, weights
+from tests.training.small_networks import SEED, STEPS, WORKLOADS, loader, network, weights
 from training.models.layers import loss
-from training.replica import LEARNING_RATE, MOMENTUM, shard
+from training.replica import LEARNING_RATE, MOMENTUM
 
 HALF_ULP = 2.0**-24  # what rounding to float32 costs at most, of a value
 SUM_ERROR = 256 * HALF_ULP
@@ -96,7 +96,7 @@ def each_shard(name: str, ranks: int) -> list[Arrays]:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(SEED + rank)  # for dropout
             module = network(name).build(SEED, WORKLOADS[name].dropout)
-            found.append(backward(module, *shard(network(name), WORKLOADS[name], SEED + rank)))
+            found.append(backward(module, *loader(name, rank, ranks).next()))
     return found
 
 
@@ -133,7 +133,7 @@ def test_planted_fault_is_no_mean(trained: Jobs, ranks: int, name: str, plant: s
 def whole(name: str, ranks: int) -> tuple[Arrays, Arrays, Arrays]:
     """One process on all shards as one batch: gradients, weights before and after the steps."""
     module = network(name).build(SEED, WORKLOADS[name].dropout)
-    pairs = [shard(network(name), WORKLOADS[name], SEED + rank) for rank in range(ranks)]
+    pairs = [loader(name, rank, ranks).next() for rank in range(ranks)]
     images, labels = (torch.cat(parts) for parts in zip(*pairs, strict=True))
     optimizer = torch.optim.SGD(module.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM)
     before, gradients = weights(module), backward(module, images, labels)

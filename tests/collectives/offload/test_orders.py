@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from types import SimpleNamespace
 from typing import Any
@@ -10,11 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from collectives.offload.request import Pause, _kind_of
+from collectives.offload.request import Pause, _kind_of, fitting
 from collectives.offload.service import MAKE, RUN, WORDS, Order
 from collectives.offload.tune import candidates
 from collectives.offload.waiting import spin
 from fabrics.errors import CannotRun, UserError
+from microbench.dtypes import DTYPES
 
 
 @pytest.mark.parametrize(
@@ -43,6 +45,34 @@ def test_arrays_of_other_types_are_refused_with_the_types_that_are_not() -> None
         _kind_of(np.zeros(1, "c16"))
 
 
+@pytest.mark.parametrize(
+    ("out", "said"),
+    [
+        (np.zeros((2, 3), "i4"), "out is int32 of shape (2, 3): it has to be float32 of shape (2, 3)"),
+        (np.zeros((2, 3), "f2"), "out is float16"),
+        (np.zeros((2, 3), ">f4"), "out is >f4"),
+        (np.zeros(5, "f4"), "out is float32 of shape (5,): it has to be"),
+        (np.zeros((3, 2), "f4"), "out is float32 of shape (3, 2)"),
+        (
+            np.broadcast_to(np.zeros(3, "f4"), (2, 3)),
+            "read-only: it has to be float32 of shape (2, 3), as array is, and w",
+        ),
+    ],
+)
+def test_an_out_that_does_not_fit_is_refused_with_what_it_has_to_be(out: Any, said: str) -> None:
+    with pytest.raises(UserError, match=re.escape(said)):
+        fitting(np.zeros((2, 3), "f4"), out)
+
+
+def test_arrays_in_any_memory_layout_fit_and_bfloat16_is_held_in_its_bits() -> None:
+    array = np.zeros((2, 3), "f4")
+    assert fitting(array, np.zeros((3, 2), "f4").T).name == fitting(array, array).name == "float32"
+    bits, held = DTYPES["bfloat16"], np.zeros(3, DTYPES["bfloat16"].numpy)
+    assert fitting(held, held, bits) is bits
+    with pytest.raises(UserError, match="array is of float32: bfloat16 is held in uint16"):
+        fitting(array, None, bits)
+
+
 @pytest.fixture
 def pause() -> Pause:
     crew: Any = SimpleNamespace(waiting=spin("a test"), name=lambda rank: f"DPU d{rank} (rank {rank})")
@@ -50,7 +80,7 @@ def pause() -> Pause:
 
 
 def test_whoever_is_late_is_named_and_nobody_else(pause: Pause) -> None:
-    with pytest.raises(CannotRun, match=r"^DPU d5 \(rank 5\) did not finish within 0.05 s$"):
+    with pytest.raises(CannotRun, match=r"^DPU d5 \(rank 5\) did not finish within 0.05 s: .*or another host has not"):
         pause.until(lambda: [True, False], 0.05, (4, 5), "finish")
 
 

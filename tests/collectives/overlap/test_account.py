@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collectives.overlap.account import crowding, disturbance, where
+from collectives.overlap.account import crowding, disturbance, sizing, where
 from collectives.overlap.ranks import host_ranks
 
 HOSTS = ("h0", "h1", "d0", "d1")
@@ -35,6 +35,19 @@ def test_compute_that_slowed_down_since_its_calibration_is_flagged() -> None:
     assert disturbance(10.2 * MS, 10 * MS) == []
     assert "1.50 times" in disturbance(15 * MS, 10 * MS)[0]
     assert disturbance(0, 0) == []
+
+
+def test_compute_that_is_far_from_what_was_asked_is_flagged() -> None:
+    assert sizing(0.36 * MS, 0.35 * MS, 1.0, 0.0, 0.35 * MS) == []
+    assert sizing(0.2 * MS, 0.35 * MS, 1.0, 0.0, 0.2 * MS) == []
+    (told,) = sizing(32.15 * MS, 0.09 * MS, 1.0, 0.0, 32.2 * MS)
+    assert told == (
+        "compute took 357 times the hosts' own collective, not 1 as asked: that took 32.2 ms when the compute was "
+        "sized, and 0.09 ms in the rounds"
+    )
+    assert "0.00114 times" in sizing(0.004 * MS, 3.5 * MS, 1.0, 0.0, 0.004 * MS)[0]
+    assert sizing(1 * MS, 3 * MS, 1.0, 1.0, 1 * MS) == [], "hosts wait for late ones"
+    assert sizing(0, 3 * MS, 0.0, 0.0, 1 * MS) == []
 
 
 def test_hosts_are_the_ranks_of_that_role_or_all() -> None:

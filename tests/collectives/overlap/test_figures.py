@@ -175,11 +175,39 @@ def test_every_offload_is_judged_by_the_same_host_mode() -> None:
 
 
 def test_an_offload_that_was_not_used_has_its_times_but_no_gain() -> None:
-    found = figures.metrics(constant(), 400.0, unused=["staged"])
+    found = figures.metrics(constant(), 400.0, idle={"staged": figures.NOT_USED})
     assert found["staged.net_gain"].value is None
     assert found["staged.net_gain"].note == "n/a: host (offload not used)"
     assert found["staged.overall"].value == pytest.approx(10.5e-3)
     assert found["staged.overlap"].value is not None
+
+
+def test_nothing_offloaded_has_no_gain() -> None:
+    found = figures.metrics(constant(), 400.0, idle={"staged": figures.NOTHING})["staged.net_gain"]
+    assert (found.value, found.note) == (None, "n/a: nothing was offloaded")
+
+
+@pytest.mark.parametrize("step", ["staged.pure", "host.pure"])
+def test_a_gain_takes_pure_times_that_the_timer_can_tell(step: str) -> None:
+    found = figures.metrics(constant(**{step: 300}), 400.0)["staged.net_gain"]
+    assert (found.value, found.note) == (None, f"n/a: {step} 300 ns < timer noise 400 ns")
+
+
+def test_a_quotient_of_noise_has_no_value_but_a_reason() -> None:
+    samples = noisy(6, 3) | {"compute": np.full((6, 2), 4000, "i8")}
+    found = figures.metrics(samples, 400.0)
+    assert (found["host.overlap"].value, found["host.overlap"].note) == (
+        None, "n/a: noise of the times > compute 0.004 ms",
+    )  # fmt: skip
+    assert found["host.dilation"].value is None
+    assert found["host.availability"].value is not None, "pure is long enough"
+    assert found["host.exposed"].value is not None
+
+
+def test_without_an_interval_a_small_part_tells_nothing() -> None:
+    found = figures.metrics(constant(rounds=3, compute=40_000), 400.0)
+    assert found["host.overlap"].note == "n/a: compute 0.04 ms is little beside 8 ms"
+    assert figures.metrics(constant(rounds=3), 400.0)["host.overlap"].value is not None
 
 
 def test_a_call_that_blocks_is_told_from_one_that_starts() -> None:

@@ -1,0 +1,1 @@
+"""Two runs, or a run and a baseline of several, metric by metric."""

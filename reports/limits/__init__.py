@@ -1,0 +1,1 @@
+"""Limits: what numbers must hold, and whether those of a run do."""
