@@ -13,7 +13,7 @@ NEEDED := setuptools numpy mpi4py tabulate psutil pytest
 MPI ?= mpich
 MPI_VENV = $(if $(filter mpich,$(MPI)),$(VENV),.venv-$(MPI))
 
-.PHONY: bench test lint unit mpis impi parity metrology proof schedules offload endtoend verdicts prediction relock clean
+.PHONY: bench test lint unit mpis impi parity metrology proof schedules offload endtoend verdicts prediction phases relock clean
 .DELETE_ON_ERROR:
 
 bench: $(VENV)/ready
@@ -61,6 +61,9 @@ verdicts: $(VENV)/ready
 
 prediction: $(VENV)/ready
 	$(BIN)/python -m tests.figures.prediction
+
+phases: $(VENV)/ready
+	$(BIN)/python -m tests.figures.phases
 
 # Everything from the lock file, then the project itself, in place: its native loop is compiled here.
 $(VENV)/ready: requirements.lock pyproject.toml microbench/loop.c microbench/kernels.c

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from microbench.job import Job
 
 Run = Callable[["Job", Case], Outcome]
-Kind = Literal["", "overlap", "offload", "dpu", "train"]
+Kind = Literal["", "overlap", "offload", "dpu", "train", "cfd"]
 TRAIN: Kind = "train"
 
 MODULES = (
@@ -25,6 +25,7 @@ MODULES = (
     "collectives.library",
     "collectives.overlap.bench",
     "training.bench",
+    "training.cfd.bench",
     "training.characterize.bench",
 )
 
@@ -52,7 +53,8 @@ class Benchmark:
     first, and is empty where there is but one; ``algorithms`` and ``backends`` likewise. ``largest_buffer`` tells,
     by the number of ranks, how many times a size the largest buffer of a rank is. ``kind`` is empty but for what
     overlaps a collective with compute on hosts alone (``overlap``) or on hosts and DPUs (``offload``), what
-    characterizes DPUs (``dpu``), and what trains (``train``): plans, placement and ``bench`` go by it.
+    characterizes DPUs (``dpu``), what trains (``train``), and the solver (``cfd``): plans, placement and ``bench``
+    go by it.
     """
 
     name: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from reports.chapters import collectives, matter, offload, point_to_point, proof, system, training, verdicts
+from reports.chapters import cfd, collectives, matter, offload, point_to_point, proof, system, training, verdicts
 from reports.chapters.missing import Planned, unrecorded
 from reports.limits.told import sentence
 from reports.summary import NOT_OK, basis
@@ -20,7 +20,7 @@ TOLD_BY_TABLES = (2, 3, 4)  # their findings only repeat what stands in the firs
 
 def chapters(v: View) -> tuple[Chapter, ...]:
     """All chapters, in order."""
-    return tuple(module.chapter(v) for module in CHAPTERS)
+    return tuple(cfd.joined(v, module.chapter(v)) for module in CHAPTERS)
 
 
 def findings(made: Sequence[Chapter]) -> tuple[Finding, ...]:

@@ -51,12 +51,14 @@ PER_S = Unit("images/s", 1)
 MMSG_PER_S = Unit("Mmsg/s", 1e-6, small=True)
 NS_PER_BYTE = Unit("ns/byte", 1e9)
 GFLOP_PER_S = Unit("Gflop/s", 1e-9)
+MCELLS_PER_S = Unit("Mcells/s", 1e-6)
 
 GBIT_SHORT = Unit("Gbit/s", BITS * 1e-9)
 
 BYTE_RATES: Mapping[str, Unit] = MappingProxyType({"decimal": MB_PER_S, "binary": MIB_PER_S})
 
-_BASE = {"s": US, "images/s": PER_S, "messages/s": MMSG_PER_S, "flop/s": GFLOP_PER_S, "s/byte": NS_PER_BYTE}
+_BASE = {"s": US, "images/s": PER_S, "messages/s": MMSG_PER_S, "flop/s": GFLOP_PER_S, "s/byte": NS_PER_BYTE,
+         "cells/s": MCELLS_PER_S}  # fmt: skip
 
 
 def unit_for(base: str, byte_rate: Unit = MB_PER_S) -> Unit:

@@ -25,6 +25,7 @@ POINT_TO_POINT = ("latency", "bandwidth", "bibw", MESSAGE_RATE)
 LOGGP, REDUCE_LOCAL = "loggp", "reduce_local"  # what models are fitted to, and no tables of their own
 TRAINING = "train"
 OFFLOAD, OVERLAP = "offload_", "overlap_"  # how the names of benchmarks begin that overlap collectives with compute
+CFD = "cfd"
 DPU = "dpu"  # the benchmark that characterizes DPUs
 MEMORY_BYTES_PER_S = 10e12  # of a host: the fastest accelerator's HBM has 8 TB/s, the DDR5 of two sockets below 2 TB/s
 

@@ -10,7 +10,7 @@ from collectives.overlap.options import COMPUTE, PLACEMENTS, Options
 from fabrics.errors import CannotRun, UserError
 from microbench.registry import TRAIN, Benchmark
 from microbench.sizes import parse_sizes
-from suite import overlaps
+from suite import flows, overlaps
 from suite.arguments import count
 
 ROLES = ("host", "dpu")
@@ -71,7 +71,8 @@ def refuse(args: argparse.Namespace, benchmark: Benchmark) -> None:
     )
     for names, has, why in needless:
         for name in names:
-            if not has and getattr(args, name) is not None:
+            shared = name == "compare" and benchmark.kind == flows.KIND
+            if not has and not shared and getattr(args, name) is not None:
                 raise UserError(f"{benchmark.name} {why}: leave out --{name.replace('_', '-')}")
     if args.roles:
         _roles(args.roles)

@@ -10,6 +10,7 @@ from reports.exchanges import NOOP
 from reports.load import mapping, mappings
 from reports.modes import BLOCKING, modes, offloaded
 from reports.units import GBIT_PER_S, MS, NS_PER_BYTE, PER_S, PERCENT, PLAIN, Unit, size, unit_for
+from suite import benchcfd, flows
 
 _COLUMNS: tuple[tuple[str, str, Unit], ...] = (
     ("pure", "pure ms", MS), ("overall", "overall ms", MS), ("overlap", "overlap", PLAIN),
@@ -32,6 +33,8 @@ _PARTS: tuple[tuple[str, str, Unit], ...] = (
 
 def lines(record: Record, byte_rate: Unit) -> list[str]:
     """What is printed of a record that has no time of its own."""
+    if record.benchmark == flows.KIND:
+        return benchcfd.lines(record)
     if record.status != "ok":
         return [f"{size(record.nbytes)} {record.status}: {record.reason}"]
     if "step_noop" in record.metrics:

@@ -9,11 +9,11 @@ from fabrics.errors import CannotRun, UserError
 from microbench.registry import TRAIN, Benchmark
 from reports.load import RunData, mapping
 from reports.units import Unit
-from suite import arguments, benchmodes, benchtable, trained
+from suite import arguments, benchmodes, benchtable, flows, trained
 from suite.placement import FEWEST_HOSTS
 from suite.planfile import PlanFile, Section
 from training.models import MODELS
-from training.setup import SCALINGS, Setup
+from training.setup import Setup
 
 USUAL_S = 20.0
 """How long steps are sampled where nothing is said: 8 rounds of them take that long in the usual model."""
@@ -34,7 +34,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="what exchanges gradients, compared step by step: gloo (default), mpi, mpi-ring, dpu, ...; with +64M or"
         " +unfused behind it for buckets of another size",
     )  # fmt: skip
-    group.add_argument("--scaling", choices=SCALINGS, help="strong: the batch is that of all ranks together")
+    group.add_argument(
+        "--scaling", metavar="S",
+        help="strong: the batch is that of all ranks together; in cfd, the one rank beside: both (default), strong,"
+        " weak, none",
+    )  # fmt: skip
     group.add_argument("--data", metavar="D", help="synthetic (default), cifar10:PATH or folder:PATH")
     group.add_argument("--augment", action="store_const", const=True, help="crop, flip, jitter and normalise images")
     group.add_argument("--peer", metavar="P", help="computes (default), or replayed: only the first host trains")
@@ -63,7 +67,8 @@ def case_options(args: argparse.Namespace) -> dict[str, Any]:
 def refuse(args: argparse.Namespace, benchmark: Benchmark) -> None:
     """Raise UserError for the first option of training where the benchmark does not train."""
     for name in _OPTIONS:
-        if benchmark.kind != TRAIN and getattr(args, name) is not None:
+        shared = name == "scaling" and benchmark.kind == flows.KIND
+        if benchmark.kind != TRAIN and not shared and getattr(args, name) is not None:
             raise UserError(f"{benchmark.name} trains nothing: leave out --{name.replace('_', '-')}")
 
 

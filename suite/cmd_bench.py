@@ -26,12 +26,14 @@ from reports.summary import WRONG
 from reports.units import BYTE_RATES, Unit
 from suite import (
     arguments,
+    benchcfd,
     benchdpus,
     benchmodes,
     benchtable,
     benchtrain,
     cmd_run,
     environment,
+    flows,
     osuformat,
     overlaps,
     protocol,
@@ -89,6 +91,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         parser.add_argument(f"--{option}", metavar="NAME", help=what)
     benchtrain.add(parser)
     benchdpus.add(parser)
+    benchcfd.add(parser)
     parser.add_argument(
         "--thread-level", choices=mpi.THREAD_LEVELS, help="default: single; in train, what its hooks take"
     )
@@ -166,7 +169,8 @@ def cases_of(args: argparse.Namespace, table: registry.Registry) -> list[Case]:
         precision=benchmark.precision if args.precision is None else args.precision, device=args.device,
     )  # fmt: skip
     dpus = benchdpus.case_options(args, benchmark)
-    base = replace(base, **(benchtrain.case_options(args) if trains else dpus))
+    flow = benchcfd.case_options(args, benchmark)
+    base = replace(base, **(benchtrain.case_options(args) if trains else dpus | flow))
     if not benchmark.sized:
         _refuse_sizes(args, benchmark)
         return [base]
@@ -187,7 +191,8 @@ def _way(option: str, name: str | None, benchmark: registry.Benchmark) -> str:
 def _refuse_sizes(args: argparse.Namespace, benchmark: registry.Benchmark) -> None:
     for option in ("sizes", "dtype"):
         if getattr(args, option) is not None and (benchmark.kind, option) != (registry.TRAIN, "dtype"):
-            raise UserError(f"{benchmark.name} moves no data: leave out --{option}")
+            why = "has no message sizes" if benchmark.kind == flows.KIND else "moves no data"
+            raise UserError(f"{benchmark.name} {why}: leave out --{option}")
 
 
 def _refuse_device(device: str, benchmark: registry.Benchmark) -> None:

@@ -238,7 +238,7 @@ def _chosen(fabrics: Sequence[Fabric], names: Sequence[str] | None, file: PlanFi
     """The fabrics asked for; CannotRun where one of them is not usable here."""
     for section in file.sections:
         try:
-            discover.by_names(fabrics, section.fabrics)
+            discover.by_names(fabrics, section.named)
         except UserError as error:
             raise UserError(f"plan {file.name}: [{section.benchmark}]: {error}") from None
     chosen = discover.by_names(fabrics, names) if names else list(fabrics)

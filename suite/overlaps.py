@@ -1,6 +1,6 @@
 """Cases that overlap a collective with compute: one for each combination of what a section sweeps. Pure.
 
-Such a case has ``compare`` among its options, which no other case has.
+Such a case has ``fraction`` among its options, which no other case has.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def as_case(options: Options, offload: bool) -> dict[str, Any]:
 
 def options_of(case: Case) -> Options | None:
     """The options of a case that overlaps, else None."""
-    if "compare" not in case.options:
+    if "fraction" not in case.options:
         return None
     return Options.of(case.options, offload=any(name in case.options for name in OFFLOADED))
 

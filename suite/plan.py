@@ -17,7 +17,7 @@ from microbench.message_rate import unpaired
 from microbench.record import Status
 from microbench.registry import BLOCKING, LIBRARY, case_mode
 from reports.units import count
-from suite import overlaps, trained
+from suite import flows, overlaps, trained
 from suite.placement import FEWEST_HOSTS, HERE, Place, Seats, Target, beside, flavour, most_hosts, place, why_not
 from suite.planfile import PlanFile, Section
 from suite.twice import Planned
@@ -114,7 +114,7 @@ def make_plan(
     skips: list[Skip] = []
     planned = Planned(file.name)
     for fabric, (number, section) in product(usable, enumerate(file.sections)):
-        if section.fabrics and fabric.name not in section.fabrics:
+        if not section.takes(fabric):
             continue
         for seats, plain in section_cases(section, fabric, len(cpus), target):
             status, reason = why_not(plain, seats, fabric, len(cpus), target)
@@ -176,7 +176,8 @@ def why_nothing(plan: Plan, file: PlanFile, fabrics: Sequence[Fabric], asked: Se
         only = f"plan {plan.name} is for {', '.join(named)} alone"
         return f"{only}, and --fabric asks for {', '.join(asked)}: ask for {left_out[0]}, or leave out --fabric"
     unusable = [f"{fabric.name}: {fabric.unusable}" for fabric in fabrics if fabric.name in named]
-    return f"plan {plan.name} has nothing that can be measured here: {'; '.join(unusable)}"
+    why = "; ".join(unusable) or "no network joins hosts"
+    return f"plan {plan.name} has nothing that can be measured here: {why}"
 
 
 def section_cases(
@@ -199,6 +200,10 @@ def section_cases(
         case = replace(case, budget_s=float(model.get("budget_s", section.budget_s)))
         yield seats, with_deadline(case, fabric, section.deadline_s)
     if section.models:
+        return
+    if section.kind == flows.KIND:
+        for case in flows.cases(section, base):
+            yield Seats(case.ranks), with_deadline(case, fabric, section.deadline_s)
         return
     numbers = section.ranks or (_usual_ranks(section, fabric, cores, target),)
     swept = product(numbers, section.devices, section.dtypes or ("",), section.sizes or (None,))
@@ -263,6 +268,8 @@ def estimate_s(case: Case, fabric: Fabric) -> float:
         return overlaps.at_most_s(case, options, collective_s) * 1.15 + 0.05
     if trained.is_training(case):
         return trained.at_most_s(case, rate)
+    if flow_s := flows.at_most_s(case, rate):
+        return flow_s * 1.15 + 0.05
     if kernels := case.options.get("kernels"):
         variants = sum(base(variant) in kernels for variant in VARIANTS)
         return pace.at_most_s(case.budget_s, variants, case.ranks, fabric.emulated)

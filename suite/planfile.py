@@ -16,17 +16,19 @@ from typing import Any
 from collectives.overlap.options import AUTO, REGISTERS
 from fabrics import textfile
 from fabrics.errors import UserError
+from fabrics.model import Fabric
 from microbench.device import CPU
 from microbench.dtypes import dtype, elements
 from microbench.registry import BLOCKING, LIBRARY, MPI, TRAIN, Benchmark, Kind, Registry
 from microbench.stats import FEWEST_LAUNCHES
-from suite import overlaps
-from suite.placement import FEWEST_HOSTS
+from suite import flows, overlaps
+from suite.placement import FEWEST_HOSTS, within_host
 from suite.planvalues import READERS
 from training.characterize.kernels import NAMES
 from training.setup import Setup
 
 TIERS = ("quick", "default", "full")
+NETWORKS = "networks"  # among a section's fabrics: all that join hosts
 _WAYS = ("modes", "algorithms", "backends")
 _OVERLAPS = ("compare", "fractions", "skews", "outstanding", "compute", "placement")
 _OFFLOADS = ("workers", "chunk", "dpu_memory", "dpus")
@@ -36,7 +38,7 @@ _COMMON = ("fabrics", "budget_s", "min_iterations", "max_iterations", "precision
 
 @dataclass(frozen=True)
 class Section:
-    """What to measure of one benchmark; empty ``fabrics`` means every usable one.
+    """What to measure of one benchmark; empty ``fabrics`` means every usable one, ``networks`` all that join hosts.
 
     ``precision`` is the relative half width at which measuring stops, 0 where it never stops early; ``deadline_s`` is
     when a case is given up, None where the plan computes it; ``sync`` names how the ranks of a collective start
@@ -48,7 +50,7 @@ class Section:
     a DPU; ``dpus`` is how many DPUs there are, 0: that of each of these hosts. What overlaps a collective with compute
     is swept by ``fractions``, ``skews``, ``outstanding``, ``compute`` and ``workers``
     (:class:`collectives.overlap.options.Options`); without ``compare`` it has the usual modes. ``kernels`` are what
-    DPUs are characterized by.
+    DPUs are characterized by; ``flows`` are what the solver solves, empty: the usual one.
     """
 
     benchmark: str
@@ -57,6 +59,7 @@ class Section:
     ranks: tuple[int, ...] = (2,)
     fabrics: tuple[str, ...] = ()
     models: tuple[Mapping[str, Any], ...] = ()
+    flows: tuple[Mapping[str, Any], ...] = ()
     budget_s: float = 0.5
     min_iterations: int = 10
     max_iterations: int = 1000
@@ -80,6 +83,16 @@ class Section:
     dpu_memory: int | None = None
     dpus: int = 0
     kernels: tuple[str, ...] = NAMES
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The fabrics that it names one by one."""
+        return tuple(name for name in self.fabrics if name != NETWORKS)
+
+    def takes(self, fabric: Fabric) -> bool:
+        """Whether it is for this fabric, too."""
+        joins = NETWORKS in self.fabrics and not within_host(fabric)
+        return not self.fabrics or joins or fabric.name in self.fabrics
 
     @property
     def overlaps(self) -> bool:
@@ -174,6 +187,8 @@ def allowed(known: Benchmark) -> tuple[str, ...]:
     """The keys of a benchmark's section: what it has."""
     if known.kind == TRAIN:
         return ("models", "ranks", *_COMMON)
+    if known.kind == flows.KIND:
+        return ("flows", "ranks", *_COMMON)
     sized = (*(("sizes",) if known.sized else ()), *(("dtypes",) if known.dtypes else ()))
     sized += ("devices",) if known.on_devices else ()
     ways = (way for way in _WAYS if len(getattr(known, way)) > 1)
@@ -203,8 +218,9 @@ def _check_types(where: str, section: Section) -> None:
 
 
 def _check_deadline(where: str, section: Section) -> None:
-    """A case is not given up while its budget lasts, be that the section's or a model's own."""
-    budgets = [float(model.get("budget_s", section.budget_s)) for model in section.models] or [section.budget_s]
+    """A case is not given up while its budget lasts, be that the section's or a model's or a flow's own."""
+    named = (*section.models, *section.flows)
+    budgets = [float(one.get("budget_s", section.budget_s)) for one in named] or [section.budget_s]
     if section.deadline_s is not None and section.deadline_s < max(budgets):
         raise UserError(
             f"{where}: deadline_s = {section.deadline_s:g} is below budget_s = {max(budgets):g}:"

@@ -13,6 +13,7 @@ from microbench.device import DEVICES
 from microbench.dtypes import dtype
 from microbench.sizes import parse_sizes
 from suite.arguments import LONGEST_S
+from training.cfd.options import Options as Flow
 from training.characterize.kernels import NAMES
 from training.setup import Setup
 
@@ -71,9 +72,17 @@ def _sizes(value: Any) -> tuple[int, ...]:
 
 def _model(value: Any) -> dict[str, Any]:
     """A model's options, whole and checked, with its own budget if it has one."""
-    options = {key: option for key, option in dict(value).items() if key != "budget_s"}
-    checked = Setup.of(options).options
-    return checked | ({"budget_s": _model_budget(value["budget_s"])} if "budget_s" in value else {})
+    return _budgeted("model", value, lambda options: Setup.of(options).options)
+
+
+def _flow(value: Any) -> dict[str, Any]:
+    """The same of a flow."""
+    return _budgeted("flow", value, lambda options: Flow.of(options).as_dict())
+
+
+def _budgeted(what: str, value: Any, checked: Callable[[Mapping[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+    options = checked({key: option for key, option in dict(value).items() if key != "budget_s"})
+    return options | ({"budget_s": _own_budget(what, value["budget_s"])} if "budget_s" in value else {})
 
 
 def _kernel(value: Any) -> str:
@@ -82,11 +91,11 @@ def _kernel(value: Any) -> str:
     return str(value)
 
 
-def _model_budget(value: Any) -> float:
+def _own_budget(what: str, value: Any) -> float:
     try:
         return _seconds(value)
     except ValueError:
-        raise UserError(f"a model: budget_s = {value!r}: budget_s takes {_SECONDS}") from None
+        raise UserError(f"a {what}: budget_s = {value!r}: budget_s takes {_SECONDS}") from None
 
 
 def _option(key: str, name: str) -> Reader:
@@ -115,8 +124,9 @@ READERS: Mapping[str, tuple[Reader, str]] = MappingProxyType({
     "sizes": (_sizes, 'a text such as "8:4M"'),
     "dtypes": (lambda value: _some(value, lambda name: dtype(_name(name)).name), 'a list such as ["float32"]'),
     "ranks": (lambda value: _some(value, _whole), "a list of whole numbers such as [2, 3]"),
-    "fabrics": (lambda value: _some(value, _name), 'a list such as ["shm"]'),
+    "fabrics": (lambda value: _some(value, _name), 'a list such as ["shm"], or ["networks"]'),
     "models": (lambda value: _some(value, _model), 'a list such as [{ model = "resnet50", batch = 16 }]'),
+    "flows": (lambda value: _some(value, _flow), 'a list such as [{ grid = "64x64x64" }]'),
     "budget_s": (_seconds, _SECONDS),
     "deadline_s": (_seconds, _SECONDS),
     "min_iterations": (_whole, "a whole number from 1 on"),

@@ -104,10 +104,12 @@ def medians(samples: Samples) -> dict[str, float]:
     return {name: float(np.median(times)) for name, times in samples.items()}
 
 
-def resampled(samples: Samples, seed: int, resamples: int = RESAMPLES) -> dict[str, NDArray[np.float64]]:
+def resampled(
+    samples: Mapping[str, NDArray[Any]], seed: int, resamples: int = RESAMPLES
+) -> dict[str, NDArray[np.float64]]:
     """Bootstrapped medians of every sample, ``resamples`` of each; the rounds drawn are the same for all."""
     rng = np.random.default_rng(seed)
-    rounds = len(samples[COMPUTE])
+    rounds = len(next(iter(samples.values())))
     drawn = rng.integers(rounds, size=(resamples, rounds))[:, :, None]
     found = {}
     for name, times in samples.items():

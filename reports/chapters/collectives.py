@@ -14,6 +14,7 @@ from reports.summary import Summary
 from reports.units import PERCENT, US, Unit, count, size, time_unit, unit_for
 from reports.variants import comparisons, label, own
 from reports.view import (
+    CFD,
     DPU,
     LOGGP,
     OFFLOAD,
@@ -70,7 +71,7 @@ def beside_others(v: View) -> dict[str, Standing]:
 def benchmarks(v: View) -> list[str]:
     """The run's collectives, allreduce first."""
     found = dict.fromkeys(s.benchmark for s in v.summaries)
-    elsewhere = (*POINT_TO_POINT, LOGGP, REDUCE_LOCAL, TRAINING, DPU)
+    elsewhere = (*POINT_TO_POINT, LOGGP, REDUCE_LOCAL, TRAINING, CFD, DPU)
     mine = [b for b in found if b not in elsewhere and not b.startswith((OFFLOAD, OVERLAP))]
     return sorted(mine, key=lambda b: b != "allreduce")
 

@@ -15,7 +15,7 @@ UNITS: Mapping[str, tuple[str, float]] = MappingProxyType({
     "messages/s": ("messages/s", 1.0), "Mmsg/s": ("messages/s", 1e6), "images/s": ("images/s", 1.0),
     "flop/s": ("flop/s", 1.0), "Gflop/s": ("flop/s", 1e9), "1/s": ("1/s", 1.0),
     "s/byte": ("s/byte", 1.0), "ns/byte": ("s/byte", 1e-9),
-    "1": (PLAIN, 1.0), "%": (PLAIN, 0.01),
+    "cells/s": ("cells/s", 1.0), "Mcells/s": ("cells/s", 1e6), "1": (PLAIN, 1.0), "%": (PLAIN, 0.01),
 })  # fmt: skip
 """What a unit is called: its base unit, and how many of those it is."""
 
@@ -26,7 +26,8 @@ _METRICS: Mapping[str, str] = MappingProxyType({
                      "compute", "pure", "overall", "post", "test", "wait", "cpu", "latency"), SECONDS),
     **dict.fromkeys(("bandwidth", "busbw"), RATE),
     **dict.fromkeys(("exposed_fraction", "efficiency", "imbalance", "overlap", "availability", "dilation",
-                     "net_gain", "retransmits"), PLAIN),
+                     "net_gain", "retransmits", "speedup", "weak_efficiency"), PLAIN),
+    **dict.fromkeys(("cells_per_s", "cells_per_s_core"), "cells/s"),
     "message_rate": "messages/s", "images_per_s": "images/s", "cpu_per_byte": "s/byte",
 })  # fmt: skip
 _OF_ANY = re.compile(r"_(fastest|longest|makespan|min|max|mean|deviation|printed|p(50|90|95|99|99\.9))$")

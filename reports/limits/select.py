@@ -12,7 +12,7 @@ from reports.limits.model import EMULATED, LINE_RATE, NOT, OVERSUBSCRIBED, UNPRO
 from reports.marks import unproved
 from reports.summary import WRONG, Summary
 from reports.variants import own
-from reports.view import DPU, OFFLOAD, OVERLAP, TRAINING, View
+from reports.view import CFD, DPU, OFFLOAD, OVERLAP, TRAINING, View
 
 KIND = "kind"
 _WAYS = ("algorithm", "backend", "mode")
@@ -76,7 +76,7 @@ def gone_wrong(v: View, s: Summary) -> str:
 
 def _usual(s: Summary) -> bool:
     """Whether it is called the usual way, or there is none."""
-    return own(s) or s.benchmark in (TRAINING, DPU) or s.benchmark.startswith((OFFLOAD, OVERLAP))
+    return own(s) or s.benchmark in (TRAINING, CFD, DPU) or s.benchmark.startswith((OFFLOAD, OVERLAP))
 
 
 def _field(v: View, s: Summary, name: str) -> str:

@@ -138,7 +138,7 @@ UNUSUAL = {
     "algorithms": "['library', 'ALGORITHM']", "backends": "['mpi', 'gloo']", "devices": "['cuda']",
     "sync": "'dissemination'", "compare": "['host', 'probes4']", "fractions": "[0.5]", "skews": "[0.5]",
     "outstanding": "[4]", "compute": "['memory']", "placement": "'node'", "workers": "[2]", "chunk": "'64K'",
-    "dpu_memory": "'64M'", "dpus": "1", "kernels": "['triad']",
+    "dpu_memory": "'64M'", "dpus": "1", "kernels": "['triad']", "flows": "[{grid = '8x8x8'}]",
 }  # fmt: skip
 TABLE = registry.load()
 
