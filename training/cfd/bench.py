@@ -46,7 +46,7 @@ def run(job: Job, case: Case) -> Outcome:
         ns, account = desk.rounds(case, started)
         off = desk.flow.check_conserved()
     except Unstable as error:
-        return Outcome("failed", f"{options.label}: {error}")
+        return Outcome("failed", str(error))
     finally:
         desk.close()
     validation |= {"conserved_within": off, "checked_steps": CHECKED_STEPS}
