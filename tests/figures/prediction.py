@@ -47,7 +47,7 @@ sizes = "1M"
 [reduce_local]
 sizes = "1M,16M"
 [[allreduce]]
-sizes = "64K,1M,4M,8196000,16M,26255360,64M,411058176"
+sizes = "64K,1M,4M,8196000,16M,26255360,64M,128M"
 backends = ["mpi", "gloo"]
 [overlap_allreduce]
 sizes = "1M,4M,26255360"
