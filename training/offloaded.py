@@ -5,8 +5,25 @@ from __future__ import annotations
 import numpy as np
 
 from collectives.offload.service import serve
+from collectives.offload.tune import Tuned, choose_chunk
 from microbench.case import Outcome
+from microbench.dtypes import dtype
 from training.cast import Cast
+from training.models import MODELS
+
+USUAL_BUCKET_BYTES = 25 << 20  # torch's
+
+
+def tuned(cast: Cast) -> Tuned:
+    """In pieces of what size the DPUs add a usual bucket up, by trying; collective over hosts and DPUs.
+
+    A bucket in one piece would be read, sent and written one after the other.
+    """
+    if cast.crew is None:
+        raise ValueError("there are no DPUs in this case")
+    kind = dtype(cast.setup.dtype)
+    count = min(MODELS[cast.setup.workload.model].parameters, USUAL_BUCKET_BYTES // kind.nbytes)
+    return choose_chunk(cast.crew, "allreduce", kind, count, cast.transport)
 
 
 def served(cast: Cast) -> Outcome:
@@ -15,6 +32,7 @@ def served(cast: Cast) -> Outcome:
         raise ValueError("there are no DPUs in this case")
     (begins,) = cast.crew.quiet.decide(0.0)
     if begins:
+        tuned(cast)
         done = serve(cast.crew)
         cast.crew.quiet.gather(np.array([float(done)]))
     return Outcome()

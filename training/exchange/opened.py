@@ -18,6 +18,7 @@ from training.cast import Cast
 from training.exchange.modes import DPU, GLOO, MPI, NCCL, Mode
 from training.exchange.progress import Progress
 from training.exchange.ways import Average, ByDpu, ByMpi, ByTorch, Exchange
+from training.offloaded import tuned
 
 
 @dataclass
@@ -80,14 +81,17 @@ def _made(cast: Cast, average: Average, deadline_s: float) -> Ways:
         raise ValueError("DPUs exchange no gradients of their own")
     threaded = any(mode.primitive in (MPI, DPU) for mode in setup.modes)
     progress = Progress(cast.waiting, deadline_s) if threaded else None
-    offload = None if cast.crew is None else Offload(cast.crew, cast.transport, deadline_s=deadline_s)
+    found = None if cast.crew is None else tuned(cast)
+    offload = None
+    if cast.crew is not None and found is not None:
+        offload = Offload(cast.crew, cast.transport, chunk_bytes=found.chunk_bytes, deadline_s=deadline_s)
     closing: list[Any] = [] if offload is None else [offload]
 
     def way(mode: Mode) -> Exchange:
         if mode.primitive in (GLOO, NCCL) or progress is None:
             return ByTorch(average, mode.primitive)
-        if mode.primitive == DPU and offload is not None:
-            return ByDpu(offload, kind, here.size, progress)
+        if mode.primitive == DPU and offload is not None and found is not None:
+            return ByDpu(offload, kind, here.size, progress, found)
         made = ByMpi(here, mode, kind, progress, cast.looks)
         closing.append(made)
         return made

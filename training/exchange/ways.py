@@ -15,6 +15,7 @@ from torch import Tensor
 from collectives import own
 from collectives.native import lower
 from collectives.offload.request import Offload, Request
+from collectives.offload.tune import Tuned
 from collectives.schedules import ALGORITHMS, NEEDS_HOSTS
 from fabrics.errors import CannotRun
 from microbench.device import NOT_VERIFIED
@@ -186,8 +187,9 @@ class ByDpu:
     All of the engine's work is done on the progress thread: it takes one thread at a time.
     """
 
-    def __init__(self, offload: Offload, kind: DType, hosts: int, progress: Progress) -> None:
+    def __init__(self, offload: Offload, kind: DType, hosts: int, progress: Progress, tuned: Tuned) -> None:
         self._offload, self._kind, self._hosts, self._progress = offload, kind, hosts, progress
+        self._tuned = tuned
         self.asked = 0
 
     def start(self, gradients: Tensor, index: int) -> TensorFuture:
@@ -198,7 +200,8 @@ class ByDpu:
 
     def method(self) -> dict[str, Any]:
         """See :class:`Exchange`."""
-        return {"call": "the offload engine's allreduce", "completes": _THREAD}
+        pieces = {"chunk_bytes": self._tuned.chunk_bytes, "chunk_table": list(self._tuned.table)}
+        return {"call": "the offload engine's allreduce", "completes": _THREAD, **pieces}
 
 
 class _DpuBucket:
