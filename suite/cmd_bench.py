@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -39,6 +40,7 @@ from suite import (
     trained,
     user_settings,
 )
+from suite.lookout import Lookout
 
 TABLE, JSON, OSU = "table", "json", "osu"
 _FABRIC = "as launched"
@@ -119,9 +121,10 @@ def run(args: argparse.Namespace) -> int:
         return _launched(args, table)
     require(args.device)
     user_settings.check()
-    MPI = mpi.start(args.thread_level or trained.usual_level(cases[0]))  # noqa: N806 - the module's own name
-    together.agree(MPI)  # a mistake that a rank has found before this comes here by way of the command's main
-    return _measure(MPI, cases, table, args)
+    with Lookout().on_watch() as lookout:
+        MPI = mpi.start(args.thread_level or trained.usual_level(cases[0]))  # noqa: N806 - the module's own name
+        together.agree(MPI)  # a mistake that a rank has found before this comes here by way of the command's main
+        return _measure(MPI, cases, table, args, lookout)
 
 
 def _launched(args: argparse.Namespace, table: registry.Registry) -> int:
@@ -199,10 +202,17 @@ def _dtype(name: str | None, benchmark: registry.Benchmark) -> str:
     return dtype(benchmark.usual_dtype if name is None else name).name
 
 
-def _measure(MPI: ModuleType, cases: Sequence[Case], table: registry.Registry, args: argparse.Namespace) -> int:  # noqa: N803
+def _measure(
+    MPI: ModuleType,  # noqa: N803 - the module's own name
+    cases: Sequence[Case],
+    table: registry.Registry,
+    args: argparse.Namespace,
+    lookout: Lookout,
+) -> int:
     try:
         fabric = Fabric(_FABRIC, "tcp" if overlaps.libraries(cases[0]) else "shm", ())
-        job = session.open_job(MPI, fabric, pages=args.pages)
+        job = session.open_job(MPI, fabric, lookout.page, pages=args.pages)
+        lookout.seat(job.comm.allgather((job.hosts[job.rank], os.getpid())))
         job.roles = benchdpus.roles(args, job.hosts)
         return _rows(job, cases, table, args)
     except Exception as error:
