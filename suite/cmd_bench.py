@@ -214,6 +214,7 @@ def _measure(
         job = session.open_job(MPI, fabric, lookout.page, pages=args.pages)
         lookout.seat(job.comm.allgather((job.hosts[job.rank], os.getpid())))
         job.roles = benchdpus.roles(args, job.hosts)
+        benchdpus.fit(table.get(args.name), cases, job.roles, job.hosts)
         return _rows(job, cases, table, args)
     except Exception as error:
         if isinstance(error, UserError | CannotRun) and together.all_come(MPI):  # raised by every rank alike
