@@ -6,12 +6,17 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from collectives.overlap.options import COMPUTE, PLACEMENTS, Options
+from collectives.offload.layout import layout_of
+from collectives.offload.pieces import Task, planned
+from collectives.overlap.options import COMPUTE, PLACEMENTS, Options, operation
 from fabrics.errors import CannotRun, UserError
+from microbench.case import Case, Unsupported
+from microbench.dtypes import dtype, elements
 from microbench.registry import TRAIN, Benchmark
 from microbench.sizes import parse_sizes
 from suite import flows, overlaps
 from suite.arguments import count
+from training.characterize.crew import check
 
 ROLES = ("host", "dpu")
 _OVERLAP = ("compare", "fraction", "skew", "outstanding", "compute")
@@ -115,6 +120,23 @@ def roles(args: argparse.Namespace, hosts: Sequence[str]) -> tuple[str, ...]:
             there = ", ".join(dict.fromkeys(hosts))
             raise CannotRun(f"--dpus {args.dpus}: no rank runs on {dpu!r}: the job's ranks are on {there}")
     return tuple("dpu" if any(_same(dpu, host) for dpu in dpus) else "host" for host in hosts)
+
+
+def fit(benchmark: Benchmark, cases: Sequence[Case], roles: Sequence[str], hosts: Sequence[str]) -> None:
+    """Raise CannotRun where the job's ranks cannot be what a case asks for, or its pieces would be too many."""
+    if benchmark.kind == "dpu":
+        try:
+            check(roles, len(hosts))
+        except Unsupported as error:
+            raise CannotRun(str(error)) from None
+    for case in cases if benchmark.kind == "offload" else ():
+        options = overlaps.options_of(case)
+        if options is not None:
+            layout = layout_of(roles, hosts, options.workers)
+            kind = dtype(case.dtype)
+            task = Task(operation(benchmark.name), elements(case.nbytes or 0, kind), len(layout.hosts))
+            bounds = options.chunk, options.dpu_memory
+            planned(task, layout.workers, layout.most_served, kind.nbytes, *bounds)
 
 
 def _same(name: str, host: str) -> bool:

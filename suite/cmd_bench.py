@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
@@ -19,6 +20,7 @@ from microbench.case import Case
 from microbench.device import CPU, DEVICES, require
 from microbench.dtypes import DTYPES, dtype, elements
 from microbench.job import Job
+from microbench.page import Page
 from microbench.record import Record
 from microbench.sizes import parse_sizes
 from reports.load import load
@@ -43,6 +45,7 @@ from suite import (
     user_settings,
 )
 from suite.headline import Samples
+from suite.lookout import Lookout
 
 TABLE, JSON, OSU, EVENTS = "table", "json", "osu", "events"  # the last with samples, for programs of ours
 _FABRIC = "as launched"
@@ -124,9 +127,10 @@ def run(args: argparse.Namespace) -> int:
         return _launched(args, table)
     require(cases[0].device)
     user_settings.check()
-    MPI = mpi.start(args.thread_level or trained.usual_level(cases[0]))  # noqa: N806 - the module's own name
-    together.agree(MPI)  # a mistake that a rank has found before this comes here by way of the command's main
-    return _measure(MPI, cases, table, args)
+    with Lookout().on_watch() as lookout:
+        MPI = mpi.start(args.thread_level or trained.usual_level(cases[0]))  # noqa: N806 - the module's own name
+        together.agree(MPI)  # a mistake that a rank has found before this comes here by way of the command's main
+        return _measure(MPI, cases, table, args, lookout)
 
 
 def _launched(args: argparse.Namespace, table: registry.Registry) -> int:
@@ -207,10 +211,18 @@ def _dtype(name: str | None, benchmark: registry.Benchmark) -> str:
     return dtype(benchmark.usual_dtype if name is None else name).name
 
 
-def _measure(MPI: ModuleType, cases: Sequence[Case], table: registry.Registry, args: argparse.Namespace) -> int:  # noqa: N803
+def _measure(
+    MPI: ModuleType,  # noqa: N803 - the module's own name
+    cases: Sequence[Case],
+    table: registry.Registry,
+    args: argparse.Namespace,
+    lookout: Lookout,
+) -> int:
     try:
-        job = open_job(MPI, cases[0], args)
+        job = open_job(MPI, cases[0], args, lookout.page)
+        lookout.seat(job.comm.allgather((job.hosts[job.rank], os.getpid())))
         job.roles = benchdpus.roles(args, job.hosts)
+        benchdpus.fit(table.get(args.name), cases, job.roles, job.hosts)
         return _rows(job, cases, table, args)
     except Exception as error:
         if isinstance(error, UserError | CannotRun) and together.all_come(MPI):  # raised by every rank alike
@@ -220,10 +232,15 @@ def _measure(MPI: ModuleType, cases: Sequence[Case], table: registry.Registry, a
         session.abort(MPI, error)
 
 
-def open_job(MPI: ModuleType, case: Case, args: argparse.Namespace) -> Job:  # noqa: N803 - the module's own name
-    """The job of all ranks, as they were launched."""
+def open_job(
+    MPI: ModuleType,  # noqa: N803 - the module's own name
+    case: Case,
+    args: argparse.Namespace,
+    page: Page | None = None,
+) -> Job:
+    """The job of all ranks, as they were launched; its loop tells on ``page`` where it is."""
     fabric = Fabric(_FABRIC, "tcp" if overlaps.libraries(case) else "shm", ())
-    return session.open_job(MPI, fabric, pages=args.pages)
+    return session.open_job(MPI, fabric, page, pages=args.pages)
 
 
 def measured(

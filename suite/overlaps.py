@@ -10,6 +10,7 @@ from dataclasses import asdict
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from collectives.offload.pieces import MOST_PIECES
 from collectives.overlap.options import Options
 from microbench import pacing
 from microbench.case import Case
@@ -24,6 +25,7 @@ _SWEPT = {"fraction": "fractions", "skew": "skews", "outstanding": "outstanding"
 _LEAD_IN = 1.5  # iterations that run for one that counts
 _PREPARING = 4  # iterations of every mode that check and warm up
 _TUNING = 20  # collectives of an offload mode that look for its chunk
+_PIECE_S = 0.002  # of a small piece, where it is one of very many
 _BUSY_THREAD = 2  # a progress thread on the core of the compute
 
 
@@ -75,7 +77,15 @@ def at_most_s(case: Case, options: Options, collective_s: float) -> float:
     both = 1 + max(1.0, options.fraction) + options.skew / 2
     modes = sum(both * (_BUSY_THREAD if mode == "thread" else 1) for mode in options.compare)
     set_s = (modes * options.outstanding + options.fraction) * collective_s
+    set_s += len(options.offloads) * both * options.outstanding * _pieces(case.nbytes or 0, options) * _PIECE_S
     each_s = _LEAD_IN * set_s
     tuned_s = 0.0 if options.chunk else _TUNING * len(options.offloads) * collective_s
     sampled_s = max(case.budget_s, pacing.iterations(case, 1e9 * each_s) * each_s)
     return sampled_s + _PREPARING * set_s + tuned_s
+
+
+def _pieces(nbytes: int, options: Options) -> int:
+    """About how many pieces an offload is cut into, beyond one: by its chunk, or by a memory that two have to fit."""
+    memory = None if options.dpu_memory is None else options.dpu_memory // 4  # of two hosts each
+    bounds = [bound for bound in (options.chunk, memory) if bound]
+    return min(MOST_PIECES, nbytes // min(bounds)) if bounds else 0

@@ -15,6 +15,8 @@ from fabrics.errors import CannotRun
 
 OPERATIONS = ("allreduce", "alltoall", "broadcast", "allgather")
 
+MOST_PIECES = 1024  # each is a collective with messages of its own: many more take minutes, and hide nothing
+
 Block = tuple[int, int]
 """Where elements begin, and how many there are."""
 Piece = tuple[int, int]
@@ -142,12 +144,13 @@ def planned(
 
     ``chunk_bytes`` of a host's send buffer are a piece at most, or the whole of it is one of each lane;
     ``memory_bytes`` of a DPU bound what it stages: pieces are then fewer at a time, or smaller. Raises CannotRun where
-    the memory does not hold one element.
+    the memory does not hold one element, and where there are more pieces than :data:`MOST_PIECES`.
     """
     each = task.staged(served) * element_bytes
     chunk = None if chunk_bytes is None else max(1, chunk_bytes // (task.rows * element_bytes))
     lanes = pieces(task.span, workers, chunk)
     whole = Plan(lanes, 0, 0)
+    _few(whole, task, element_bytes, f"pieces of {chunk_bytes} B")
     if memory_bytes is None:
         return Plan(lanes, max(map(len, lanes)), whole.longest * each)
     room = memory_bytes // workers // each
@@ -158,8 +161,19 @@ def planned(
         )
     if whole.longest * len(lanes[0]) > room and 2 * whole.longest > room:
         whole = Plan(pieces(task.span, workers, max(1, room // 2)), 0, 0)
+        _few(whole, task, element_bytes, f"{memory_bytes} B of a DPU's memory")
     fitting = room // max(1, whole.longest)
     return Plan(whole.lanes, min(max(map(len, whole.lanes)), fitting), whole.longest * each)
+
+
+def _few(plan: Plan, task: Task, element_bytes: int, by: str) -> None:
+    """Raise CannotRun for more pieces than anybody waits for."""
+    number = sum(map(len, plan.lanes))
+    if number > MOST_PIECES:
+        raise CannotRun(
+            f"{by} cut an {task.operation} of {task.count * element_bytes} B into {number} pieces: {MOST_PIECES} at"
+            " most, so give larger ones, or more memory"
+        )
 
 
 def pipeline(number: int, slots: int) -> Iterator[tuple[str, int]]:

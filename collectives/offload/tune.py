@@ -9,6 +9,7 @@ import numpy as np
 
 from collectives.offload.channel import Channel
 from collectives.offload.party import Crew
+from collectives.offload.pieces import MOST_PIECES
 from microbench.dtypes import DType
 from microbench.engine import durations
 
@@ -26,8 +27,8 @@ class Tuned:
 
 
 def candidates(nbytes: int) -> tuple[int | None, ...]:
-    """The sizes to try for an operand of ``nbytes``: the whole, and what is smaller."""
-    return tuple(chunk for chunk in _CHUNKS if chunk is None or chunk < nbytes)
+    """The sizes to try for an operand of ``nbytes``: the whole, and what is smaller but does not make many pieces."""
+    return tuple(chunk for chunk in _CHUNKS if chunk is None or chunk < nbytes <= chunk * MOST_PIECES // 2)
 
 
 def choose_chunk(

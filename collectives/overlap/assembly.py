@@ -93,7 +93,7 @@ class Assembler:
         from collectives.overlap.gloo import form  # noqa: PLC0415 - it imports torch
 
         mode, fault = form(self.ranks, self.case, self.cargo)
-        reason = common_fault(self.ranks.job, fault)
+        reason = common_fault(self.ranks.job, fault.removeprefix("gloo: "))
         return (None, reason) if reason else (mode, "")
 
     def _offloaded(self, name: str, crew: Crew) -> tuple[Mode | None, str]:
@@ -146,7 +146,8 @@ def common_fault(job: Job, fault: str) -> str:
     told: list[str] = job.comm.allgather(fault)
     if told.count(told[0]) == len(told):
         return told[0]
-    return next((f"rank {rank}: {text}" for rank, text in enumerate(told) if text), "")
+    rank, text = next((rank, text) for rank, text in enumerate(told) if text)
+    return text if text.startswith("rank ") else f"rank {rank}: {text}"
 
 
 def bytes_held(case: Case, options: Options, hosts: int, operation: str) -> int:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from fabrics.errors import CannotRun, UserError
-from microbench.case import Outcome
+from microbench.case import Case, Outcome
 from microbench.registry import Benchmark
 from suite import benchdpus
 from tests import jobs
@@ -86,6 +88,32 @@ def test_roles_are_given_by_rank_or_by_the_dpus_names() -> None:
         benchdpus.roles(arguments("--roles host,host,dpu"), hosts)
     with pytest.raises(CannotRun, match=r"no rank runs on 'd7': the job's ranks are on h0\.lab, d0\.lab, h1, d1"):
         benchdpus.roles(arguments("--dpus d0,d7"), hosts)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "roles", "nbytes", "said"),
+    [
+        ("dpu", "", "host,host", None, "dpu compares DPUs with hosts, and this job's roles are host,host: give each"),
+        ("offload", "", "host,host,host", 8, "offload needs 2 or more hosts, then the ranks of their DPUs"),
+        ("offload", "--workers 2", "host,host,dpu", 8, "1 DPU ranks are no whole number of DPUs of 2 workers each"),
+        ("offload", "--chunk 64", "host,host,dpu", 1 << 20, "pieces of 64 B cut an allreduce of 1048576 B into 16384"),
+        (
+            "offload",
+            "--dpu-memory 64",
+            "host,host,dpu",
+            65536,
+            "64 B of a DPU's memory cut an allreduce of 65536",
+        ),
+        ("offload", "--chunk 1K", "host,host,dpu", 1 << 20, ""),
+    ],
+)
+def test_what_was_asked_for_has_to_fit_the_job(kind: str, text: str, roles: str, nbytes: int | None, said: str) -> None:
+    of = replace(benchmark(kind), name="dpu" if kind == "dpu" else "offload_allreduce")
+    given = benchdpus.case_options(arguments(f"--roles {roles} {text}"), of)
+    case = Case(of.name, "here", nbytes=nbytes, dtype="float32", options=given.get("options", {}))
+    named = roles.split(",")
+    with pytest.raises(CannotRun, match=said) if said else nullcontext():
+        benchdpus.fit(of, [case], named, ["vm"] * len(named))
 
 
 def test_without_dpus_the_command_says_so_before_it_starts() -> None:

@@ -37,6 +37,7 @@ def test_only_sizes_below_the_operands_are_tried() -> None:
     assert candidates(4 << 20) == (None, 1 << 20, 1 << 18, 1 << 16)
     assert candidates(1 << 20) == (None, 1 << 18, 1 << 16)
     assert candidates(4) == candidates(0) == (None,)
+    assert candidates(32 << 20)[-1] == 1 << 16 and candidates(64 << 20)[-1] == 1 << 18  # few pieces
 
 
 def test_arrays_of_other_types_are_refused_with_the_types_that_are_not() -> None:
