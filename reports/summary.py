@@ -93,6 +93,11 @@ class Summary:
             return metric.low, metric.high
         return (spread.low, spread.high) if spread.launches > 1 else None
 
+    def interval(self, name: str) -> tuple[float, float] | None:
+        """The same where it is an interval: a verdict may not rest on the range of a few launches."""
+        spread = self.spread.get(name)
+        return None if spread is None or ranged(spread.launches) else self.ends(name)
+
 
 IDENTITY = tuple(f.name for f in fields(Record) if f.name in {g.name for g in fields(Summary)} - {"status",
                  "reason", "metrics", "method"})  # fmt: skip
