@@ -14,8 +14,8 @@ from reports.view import Finding, View, grouped
 HELP = (
     "Predicted: the step without an exchange, and buckets exchanged one after the other as their gradients become "
     "ready, each for the time that an allreduce of its size was measured to take, beside compute that shares its "
-    "processor with the exchange. Dilation: how much longer backward's compute takes. What has buckets smaller than any "
-    "allreduce measured, or allreduces of one size alone, is not predicted."
+    "processor with the exchange. Dilation: how much longer backward's compute takes. What has buckets smaller than "
+    "any allreduce measured, or allreduces of one size alone, is not predicted."
 )
 SCALE_HELP = (
     "By model, not measured: the allreduce measured here times the ratio of the best algorithm's formula at so many "
