@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from microbench.record import Record
 from microbench.stats import quantile
-from reports.summary import LAUNCHES_FOR_INTERVAL, Summary, basis, ranged
+from reports.summary import Summary, basis, ranged, too_few
 from reports.units import times
 
 HOW = "low/high to high/low of the two intervals: at least 90 % where both are 95 % intervals"
@@ -103,11 +103,8 @@ def side(s: Summary, other: Summary, name: str) -> int | None:
 
 
 def unjudged(s: Summary, other: Summary, name: str) -> str:
-    """Why no verdict may rest on a metric of two summaries, or nothing.
-
-    Two launches on each side lie apart by chance in one of three cases, three in one of ten.
-    """
-    launches = [each.spread[name].launches for each in (s, other) if name in each.spread]
-    if few := [n for n in launches if ranged(n)]:
-        return f"only a range of {min(few)} launches, where a verdict takes {LAUNCHES_FOR_INTERVAL}"
+    """Why no verdict may rest on a metric of two summaries, or nothing."""
+    for launches in sorted(each.spread[name].launches for each in (s, other) if name in each.spread):
+        if few := too_few(launches):
+            return few
     return "no intervals to compare" if side(s, other, name) is None else ""

@@ -115,6 +115,16 @@ def ranged(launches: int) -> bool:
     return 1 < launches < LAUNCHES_FOR_INTERVAL
 
 
+def too_few(launches: int) -> str:
+    """Why no verdict may rest on so many launches, or nothing.
+
+    Two on each side lie apart by chance in one of three cases, three in one of ten. One has its samples' interval.
+    """
+    if not ranged(launches):
+        return ""
+    return f"only a range of {launches} launches, where a verdict takes {LAUNCHES_FOR_INTERVAL}"
+
+
 def newest(records: Iterable[Record]) -> tuple[Record, ...]:
     """One record per case and launch: a later line, as a resumed run writes it, replaces an earlier one."""
     return tuple({(record.id, record.launch): record for record in records}.values())
