@@ -15,12 +15,13 @@ from reports.units import MS, PERCENT
 
 _LESS = "which it cannot by itself: exposed communication"
 _LONGER = "exposed communication is longer, but not clearly more of the step:"
-_SAID: Mapping[tuple[bool, bool], str] = MappingProxyType({  # by whether the slower is above, and that is clear
+# By whether the slower fabric is above, and whether that is clear.
+_SAID: Mapping[tuple[bool, bool], str] = MappingProxyType({
     (True, True): "THE SLOWER FABRIC COSTS TIME: exposed communication",
     (True, False): f"THE SLOWER FABRIC MAY COST TIME: {_LONGER}",
     (False, True): f"THE SLOWER FABRIC COSTS LESS, {_LESS}",
     (False, False): f"THE SLOWER FABRIC MAY COST LESS, {_LESS} is shorter, but not clearly less of the step:",
-})
+})  # fmt: skip
 
 
 @dataclass(frozen=True)

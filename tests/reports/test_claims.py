@@ -102,7 +102,6 @@ def test_the_range_of_a_few_launches_is_no_gain() -> None:
     assert Trial(one.metrics, one.ends, one.records * 6).claim("window") == Claim(GAINS)
 
 
-
 def test_a_loss_against_a_weak_baseline_is_a_loss_all_the_more() -> None:
     weak = trial(times={"host.overall": None}, shares={"window.net_gain": (-0.2, -0.3, -0.1)})
     assert weak.claim("window").side == LOSES
