@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
     from microbench.engine import Engine
+
+_TYPE = "dtype"
 
 
 @dataclass
@@ -100,17 +103,19 @@ class Job:
         return rows
 
     def agree(self, what: str, **facts: Any) -> None:
-        """Raise CannotRun on every rank alike where the ranks do not all say the same of ``what``, naming both."""
-        told = self.comm.allgather((what, _phrase(facts)))
+        """Raise CannotRun on every rank alike, with what differs, where they do not all say the same of ``what``."""
+        told = self.comm.allgather((what, {name: str(value) for name, value in facts.items()}))
         other = next((rank for rank, view in enumerate(told) if view != told[0]), None)
         if other is None:
             return
         (first, mine), (second, theirs) = told[0], told[other]
         if first != second:
             raise CannotRun(
-                f"ranks disagree: rank 0 runs {first} with {mine}, rank {other} runs {second} with {theirs}"
+                f"ranks disagree: rank 0 runs {first} with {_phrase(mine)}, rank {other} runs {second} with"
+                f" {_phrase(theirs)}"
             )
-        raise CannotRun(f"ranks disagree on {what}: rank 0 has {mine}, rank {other} has {theirs}")
+        here, there = _phrase(differing(mine, theirs)), _phrase(differing(theirs, mine))
+        raise CannotRun(f"ranks disagree on {what}: rank 0 has {here}, rank {other} has {there}")
 
     def prove(self, traffic: Callable[[], None], sent_bytes: int, received_bytes: int) -> Proof:
         """What counters say of ``traffic``; see :func:`microbench.proving.prove`."""
@@ -128,9 +133,20 @@ def local_rank(hosts: Sequence[str], rank: int) -> int:
     return list(hosts[:rank]).count(hosts[rank])
 
 
-def _phrase(facts: Mapping[str, Any]) -> str:
-    """``count 8 of float32, root 0``: a type belongs to what stands before it."""
-    return "".join(
-        f"{' of' if name == 'dtype' and place else f', {name}' if place else name} {value}"
-        for place, (name, value) in enumerate(facts.items())
-    )
+def differing(facts: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str | None]:
+    """Those of ``facts`` that ``others`` have not alike, a type with what it is of; None for what only they have."""
+    names = [name for name in facts if facts[name] != others.get(name)]
+    for before, name in pairwise(facts):
+        if name == _TYPE and (before in names or name in names):
+            names += [before, name]
+    mine = {name: value for name, value in facts.items() if name in names}
+    return mine | {name: None for name in others if name not in facts}
+
+
+def _phrase(facts: Mapping[str, str | None]) -> str:
+    """``count 8 of float32, root 0, no sync``: a type belongs to what stands before it."""
+    told = ""
+    for name, value in facts.items():
+        joint = "" if not told else " of " if name == _TYPE else ", "
+        told += joint + (f"no {name}" if value is None else value if joint == " of " else f"{name} {value}")
+    return told

@@ -21,14 +21,15 @@ def parse_size(token: str) -> int:
     """Bytes of one size token; UserError names it when it is malformed or beyond 1 PiB."""
     match = _SIZE.fullmatch(token)
     if match is None:
-        raise UserError(f"malformed size {_shown(token)}: allowed are sizes {ALLOWED}")
+        raise UserError(f"malformed size {shown(token)}: allowed are sizes {ALLOWED}")
     digits = match[1].lstrip("0") or "0"
     if len(digits) > _MOST_DIGITS or (nbytes := int(digits) << _UNITS[(match[2] or "").lower()]) > _LARGEST:
-        raise UserError(f"size {_shown(token)} is beyond 1 PiB")
+        raise UserError(f"size {shown(token)} is beyond 1 PiB")
     return nbytes
 
 
-def _shown(token: str) -> str:
+def shown(token: str) -> str:
+    """What was given, in quotes and not too long."""
     return repr(token if len(token) <= 40 else f"{token[:37]}...")
 
 

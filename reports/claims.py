@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from microbench.record import Metric, Record, shared_machines, shared_words
 from reports.load import mapping
 from reports.modes import NOT_USED, best_host, modes, offloaded, unused_launches
+from reports.summary import too_few
 
 if TYPE_CHECKING:
     from reports.summary import Summary
@@ -94,6 +95,8 @@ class Trial:
             return Claim(NOT_JUDGED, *why)
         if disturbed := self.disturbance(mode):
             return Claim(UNDECIDED, f"{DISTURBED}: {disturbed}", "disturbed")
+        if few := too_few(len(self.records)):
+            return Claim(UNDECIDED, few, "few launches")
         ends = self.ends(f"{mode}.net_gain")
         if ends is None or ends[0] <= 0 <= ends[1]:
             return Claim(UNDECIDED)

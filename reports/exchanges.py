@@ -13,6 +13,7 @@ NOOP = "noop"  # a step without an exchange
 ONLY = ""  # the one exchange of a record that names none
 _BASE = "step_noop"
 _FLOAT32_BYTES = 4
+_IMAGES = "images"
 
 
 def exchanges(s: Summary) -> list[str]:
@@ -65,9 +66,16 @@ def gradient_bytes(s: Summary) -> float | None:
 
 
 def images(launches: Iterable[Record], mode: str) -> int | None:
-    """The images of all ranks in a step: its rate times its time, which are of the same median in each record."""
+    """The images that a step trains on: as the record says, else its rate times its time, of the same median."""
     for record in launches:
+        if told := number(record.method.get(_IMAGES)):
+            return round(told)
         rate, step = (record.metrics.get(metric_name(mode, part)) for part in ("images_per_s", "step"))
         if rate is not None and step is not None and rate.value and step.value:
             return round(rate.value * step.value)
     return None
+
+
+def waits(s: Summary, mode: str) -> float:
+    """How long images are waited for before a step, in s; 0 in old records, whose step includes that."""
+    return (s.value(metric_name(mode, "data")) or 0.0) if s.method.get(_IMAGES) else 0.0

@@ -11,7 +11,7 @@ from typing import Any
 
 from reports.ratios import Ratio
 from reports.starts import KEPT, MOSTLY, in_time, least_in_time, usual_skew_share
-from reports.summary import Summary
+from reports.summary import Summary, too_few
 from reports.variants import Contest, against_library, best, contests, library_at
 from reports.view import View
 
@@ -42,6 +42,8 @@ def why_unranked(v: View, s: Summary) -> str:
         return ""
     if s.ends("time") is None:
         return "no interval"
+    if few := too_few(s.spread["time"].launches):
+        return few
     share, worst = usual_skew_share(v, s), least_in_time(v, s)
     if share is not None and share >= MOSTLY:
         return "mostly entry skew"

@@ -93,6 +93,11 @@ class Summary:
             return metric.low, metric.high
         return (spread.low, spread.high) if spread.launches > 1 else None
 
+    def interval(self, name: str) -> tuple[float, float] | None:
+        """The same where it is an interval: a verdict may not rest on the range of a few launches."""
+        spread = self.spread.get(name)
+        return None if spread is None or ranged(spread.launches) else self.ends(name)
+
 
 IDENTITY = tuple(f.name for f in fields(Record) if f.name in {g.name for g in fields(Summary)} - {"status",
                  "reason", "metrics", "method"})  # fmt: skip
@@ -108,6 +113,16 @@ def basis(launches: int) -> str:
 def ranged(launches: int) -> bool:
     """Whether so many launches have a range only: more than one, and too few for an interval."""
     return 1 < launches < LAUNCHES_FOR_INTERVAL
+
+
+def too_few(launches: int) -> str:
+    """Why no verdict may rest on so many launches, or nothing.
+
+    Two on each side lie apart by chance in one of three cases, three in one of ten. One has its samples' interval.
+    """
+    if not ranged(launches):
+        return ""
+    return f"only a range of {launches} launches, where a verdict takes {LAUNCHES_FOR_INTERVAL}"
 
 
 def newest(records: Iterable[Record]) -> tuple[Record, ...]:

@@ -7,24 +7,34 @@ import math
 import re
 from pathlib import Path
 
+from microbench.sizes import shown
 from reports.units import BYTE_RATES
 
 LONGEST_S = 86400.0
+MOST = 2**31 - 1
+"""Of anything that is counted: what an int of C holds."""
+_LARGEST = 2**63 - 1
+_MOST_DIGITS = 19  # of that; int() refuses thousands of them
 _LONGEST_H = 99999
 
 
 def count(text: str) -> int:
-    """A whole number from 1 on."""
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
-    return int(text)
+    """A whole number from 1 to :data:`MOST`."""
+    return _number(text, 1, MOST)
 
 
 def whole(text: str) -> int:
-    """A whole number from 0 on."""
-    if not text.isascii() or not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
-    return int(text)
+    """A whole number from 0 to what 63 bits hold."""
+    return _number(text, 0, _LARGEST)
+
+
+def _number(text: str, least: int, most: int) -> int:
+    digits = text.lstrip("0") or "0"
+    if not text.isascii() or not text.isdigit() or (len(digits) <= _MOST_DIGITS and int(digits) < least):
+        raise argparse.ArgumentTypeError(f"{shown(text)} is not a whole number from {least} on")
+    if len(digits) > _MOST_DIGITS or int(digits) > most:
+        raise argparse.ArgumentTypeError(f"{shown(text)} is too large: at most {most}")
+    return int(digits)
 
 
 def seconds(text: str) -> float:

@@ -46,12 +46,12 @@ def add(parser: argparse.ArgumentParser) -> None:
 def case_options(args: argparse.Namespace, benchmark: Benchmark) -> dict[str, Any]:
     """The options and workload of a case, for :class:`microbench.case.Case`; none where the benchmark has no options.
 
-    Raises UserError for what cannot be, and for an option that the benchmark has not; CannotRun where it takes DPUs and
-    none are named.
+    Raises UserError for what cannot be, for an option that the benchmark has not, and where it takes DPUs and none are
+    named.
     """
     refuse(args, benchmark)
     if benchmark.dpus and not (args.roles or args.dpus):
-        raise CannotRun(f"{benchmark.name} has ranks on DPUs: say which with --roles host,host,dpu,dpu or --dpus NAMES")
+        raise UserError(f"{benchmark.name} has ranks on DPUs: say which with --roles host,host,dpu,dpu or --dpus NAMES")
     if not benchmark.overlaps:
         return {}
     given = {name: value for name in (*_OVERLAP, *_PLACEMENT, *_OFFLOAD) if (value := getattr(args, name)) is not None}

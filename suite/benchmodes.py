@@ -9,7 +9,7 @@ from reports.claims import NOT_JUDGED, Trial, not_dpus
 from reports.exchanges import NOOP
 from reports.load import mapping, mappings
 from reports.modes import BLOCKING, modes, offloaded
-from reports.units import GBIT_PER_S, MS, NS_PER_BYTE, PER_S, PERCENT, PLAIN, Unit, size, unit_for
+from reports.units import GBIT_PER_S, MS, NS_PER_BYTE, PER_S, PERCENT, PLAIN, Unit, count, size, unit_for
 from suite import benchcfd, flows
 
 _COLUMNS: tuple[tuple[str, str, Unit], ...] = (
@@ -20,10 +20,12 @@ _RANGED = ("overlap", "net_gain")  # the columns that have their intervals besid
 _REASONED = ("overlap", "dilation")  # of the others' reasons these, or the verdict, tell all
 _LONG = 30  # what a column has no room for stands below the table
 _PAYLOADS = ("bandwidth",)
+_MADE_UP = "synthetic"
 _COSTS: tuple[tuple[str, str, Unit], ...] = (
     ("step", "step ms", MS), ("exposed", "exposed ms", MS), ("exposed_fraction", "exposed %", PERCENT),
     ("images_per_s", "images/s", PER_S), ("efficiency", "efficiency %", PERCENT),
 )  # fmt: skip
+_RANGED_COSTS = ("step", "exposed", "efficiency")
 _PARTS: tuple[tuple[str, str, Unit], ...] = (
     ("data", "data ms", MS), ("forward", "forward ms", MS), ("backward", "backward ms", MS),
     ("optimizer", "optimizer ms", MS), ("dilation", "dilation %", PERCENT),
@@ -36,7 +38,8 @@ def lines(record: Record, byte_rate: Unit) -> list[str]:
     if record.benchmark == flows.KIND:
         return benchcfd.lines(record)
     if record.status != "ok":
-        return [f"{size(record.nbytes)} {record.status}: {record.reason}"]
+        of = "" if record.nbytes is None else f"{size(record.nbytes)} "
+        return [f"{of}{record.status}: {record.reason}"]
     if "step_noop" in record.metrics:
         return _trained(record)
     return _compared(record) if modes(record.metrics) and "compute" in record.metrics else _listed(record, byte_rate)
@@ -89,26 +92,38 @@ def _trained(record: Record) -> list[str]:
     """An exchange a line, twice: what a step costs by it, with intervals, and what it is made of."""
     found = record.metrics
     exchanges = [mode for mode in dict.fromkeys(name.rpartition(".")[0] for name in found) if mode not in ("", NOOP)]
-    costs, parts = [], []
-    for mode in exchanges:
-        own = {name: found.get(f"{mode}.{name}") for name, *_ in (*_COSTS, *_PARTS)}
-        cells = [[_text(own[name], unit), _interval(own[name], unit)] for name, _, unit in _COSTS[:2]]
-        costs.append([mode, *cells[0], *cells[1], *(_text(own[name], unit) for name, _, unit in _COSTS[2:])])
-        parts.append([mode, *(_text(own[name], unit) for name, _, unit in _PARTS)])
-    parts.append([NOOP, *(_text(found.get(f"{NOOP}.{name}"), unit) for name, _, unit in _PARTS)])
-    heads = [part for _, head, _ in _COSTS[:2] for part in (head, "95 %")] + [head for _, head, _ in _COSTS[2:]]
-    left, right = "left", "right"
+    heads, align, costs = ["exchange"], ["left"], [[mode] for mode in exchanges]
+    for name, head, unit in _COSTS:
+        ranged = name in _RANGED_COSTS
+        heads += [head, *(["95 %"] if ranged else [])]
+        align += ["right", *(["left"] if ranged else [])]
+        for row in costs:
+            metric = found.get(f"{row[0]}.{name}")
+            row.extend([_text(metric, unit), *([_interval(metric, unit)] if ranged else [])])
+    parts = [[mode, *(_text(found.get(f"{mode}.{name}"), unit) for name, _, unit in _PARTS)]
+             for mode in (*exchanges, NOOP)]  # fmt: skip
+    own = ["exchange", *(head for _, head, _ in _PARTS)]
     tables = [
-        tabulate(rows, ["exchange", *names], tablefmt="plain", disable_numparse=True, colalign=align)
-        for rows, names, align in (
-            (costs, heads, [left, right, left, right, left, *[right] * len(_COSTS[2:])]),
-            (parts, [head for _, head, _ in _PARTS], [left, *[right] * len(_PARTS)]),
-        )
+        tabulate(rows, names, tablefmt="plain", disable_numparse=True, colalign=sides)
+        for rows, names, sides in ((costs, heads, align), (parts, own, ["left", *["right"] * len(_PARTS)]))
     ]
+    drawn = [line.rstrip() for table in tables for line in table.splitlines()]
+    return [*_conditions(record), *drawn, *_warned(record)]
+
+
+def _conditions(record: Record) -> list[str]:
+    """The base of what is compared, how many steps there are of it, and by how many threads a rank computes."""
+    found, threads = record.metrics, record.method.get("threads")
     step, alone = (_text(found.get(name), MS) for name in ("step_noop", "step_alone"))
-    first = f"# {record.workload}: a step without an exchange {step} ms, one rank alone {alone} ms"
-    rounds = f"# {found['step_noop'].n} rounds of steps; exposed: over the step without an exchange of the same round"
-    return [first, rounds, *(line for table in tables for line in table.splitlines()), *_warned(record)]
+    counted = f" (n {found['step_alone'].n})" if "step_alone" in found else ""
+    first = f"{record.workload}: a step without an exchange {step} ms, one rank alone {alone} ms{counted}"
+    loads = record.method.get("augment") or record.method.get("data") not in (None, _MADE_UP)
+    told = [f"{found['step_noop'].n} rounds of steps", *([count(threads, "thread") + " a rank"] if threads else [])]
+    return [
+        f"# {first}",
+        f"# {', '.join(told)}; exposed: over the step without an exchange of the same round",
+        *(["# a step begins once images are there: data is beside it, and counts in images/s"] if loads else []),
+    ]
 
 
 def _warned(record: Record) -> list[str]:

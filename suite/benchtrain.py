@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from fabrics.errors import CannotRun, UserError
+from fabrics.errors import UserError
 from microbench.registry import TRAIN, Benchmark
 from reports.load import RunData, mapping
 from reports.units import Unit
@@ -13,10 +13,10 @@ from suite import arguments, benchmodes, benchtable, flows, trained
 from suite.placement import FEWEST_HOSTS
 from suite.planfile import PlanFile, Section
 from training.models import MODELS
-from training.setup import Setup
+from training.setup import SINGLE, Setup
 
-USUAL_S = 20.0
-"""How long steps are sampled where nothing is said: 8 rounds of them take that long in the usual model."""
+USUAL_S = 25.0
+"""How long steps are sampled where nothing is said: 8 rounds and as many steps alone, of the usual model."""
 USUAL_MODEL, USUAL_PX = "resnet50", 64
 _OPTIONS = ("model", "batch", "image_px", "dropout", "hook", "scaling", "data", "augment", "peer", "fabric")
 _PLACED = ("roles", "dpus", "thread_level")
@@ -57,10 +57,18 @@ def setup(args: argparse.Namespace) -> Setup:
 
 
 def case_options(args: argparse.Namespace) -> dict[str, Any]:
-    """What a case of training has, for :class:`microbench.case.Case`; CannotRun where it lacks the names of DPUs."""
+    """What a case of training has, for :class:`microbench.case.Case`.
+
+    UserError where it lacks the names of DPUs, and for a thread level that its exchanges cannot have.
+    """
     found = setup(args)
     if found.with_dpus and not (args.roles or args.dpus or args.fabric):
-        raise CannotRun(f"{'/'.join(found.exchanges)}: say which ranks are DPUs: --roles host,host,dpu,dpu or --dpus D")
+        raise UserError(f"{'/'.join(found.exchanges)}: say which ranks are DPUs: --roles host,host,dpu,dpu or --dpus D")
+    if args.thread_level is not None and found.thread_level not in (SINGLE, args.thread_level):
+        raise UserError(
+            f"--hook {','.join(found.exchanges)} takes MPI at thread level {found.thread_level}:"
+            f" leave out --thread-level {args.thread_level}"
+        )
     return {**trained.identity(found), "options": found.options}
 
 
@@ -91,6 +99,9 @@ def lines(found: RunData, byte_rate: Unit) -> list[str]:
     """What is printed of a run of one case: as in a job of the user's own, with what counters said of it."""
     told = [] if found.records else ["# nothing was measured"]
     for record in found.records:
+        if record.status != "ok":  # a title would stand over no row, and of ranks that may never have met
+            told += benchmodes.lines(record, byte_rate)
+            continue
         why = mapping(record.counters).get("detail") or ""
         proof = f"# proof: {record.proof}{f': {why}' if why else ''}"
         told += [benchtable.title(record), proof, *benchmodes.lines(record, byte_rate)]

@@ -20,7 +20,7 @@ from fabrics.lab.config import LabConfig
 from fabrics.model import Fabric
 from microbench import mpi, registry
 from microbench.buffers import PAGE_POLICIES
-from suite import again, arguments, budget, gate, launch, leftovers, neighbours, sites
+from suite import again, arguments, budget, gate, launch, leftovers, neighbours, sites, trained
 from suite.interrupts import interruptible
 from suite.outline import outline
 from suite.placement import HERE, Target
@@ -127,6 +127,8 @@ def measure(args: argparse.Namespace, file: PlanFile, tell: Callable[[Path], str
     by = gate.chosen(args)
     modules = (*registry.MODULES, *args.module)
     site = _site(args)
+    if site is None and not args.resume:
+        _check_images(file)
     python = sites.python_of(args.env_dir, elsewhere=site is not None)
     if args.dry_run and site is None:
         return _dry(args, file, discover.discover(_standing_lab(args.lab)), HERE)
@@ -152,6 +154,14 @@ def measure(args: argparse.Namespace, file: PlanFile, tell: Callable[[Path], str
             code = _execute(job, folder, args.units, by, tell)
     _tell(f"the run is in {folder_path}")
     return code
+
+
+def _check_images(file: PlanFile) -> None:
+    """Refuse images that are not here before anything is launched: without named hosts, ranks see this file system."""
+    for section in file.sections:
+        for model in section.models:
+            options = {key: value for key, value in model.items() if key != "budget_s"}
+            trained.check_images(options, section.ranks)
 
 
 def _site(args: argparse.Namespace) -> sites.Site | None:

@@ -29,6 +29,7 @@ _ASSUMED_BYTES_PER_S = 1e9
 _DATA_S_PER_BYTE = 4e-9  # to get buffers, write them, and check them twice: a rank on a core of its own
 _LEAST_COLLECTIVE_S = 2e-4  # of a small one, with waits that sleep
 _DEADLINE_S = 30.0
+_LONGEST_DEADLINE_S = 1e8  # three years: 64 bits hold it in ns
 
 
 @dataclass(frozen=True)
@@ -257,7 +258,7 @@ def _mode(sync: str, mode: str = BLOCKING) -> str:
 
 def with_deadline(case: Case, fabric: Fabric, deadline_s: float | None = None) -> Case:
     """The case with the moment at which a supervisor gives it up: the plan's, or well beyond its estimate."""
-    return replace(case, deadline_s=deadline_s or _DEADLINE_S + 6 * estimate_s(case, fabric))
+    return replace(case, deadline_s=deadline_s or min(_LONGEST_DEADLINE_S, _DEADLINE_S + 6 * estimate_s(case, fabric)))
 
 
 def estimate_s(case: Case, fabric: Fabric) -> float:

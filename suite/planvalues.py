@@ -12,7 +12,7 @@ from microbench import sync
 from microbench.device import DEVICES
 from microbench.dtypes import dtype
 from microbench.sizes import parse_sizes
-from suite.arguments import LONGEST_S
+from suite.arguments import LONGEST_S, MOST
 from training.cfd.options import Options as Flow
 from training.characterize.kernels import NAMES
 from training.setup import Setup
@@ -22,7 +22,7 @@ _BRIEFEST_S = 0.001
 
 
 def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
         raise ValueError(value)
     return value
 
@@ -119,6 +119,7 @@ def _count(value: Any) -> int:
 
 
 _SECONDS = f"seconds, from {_BRIEFEST_S:g} to {LONGEST_S:g} (a day)"
+_WHOLE = f"a whole number from 1 to {MOST}"
 _BYTES = 'one size such as "256K"'
 READERS: Mapping[str, tuple[Reader, str]] = MappingProxyType({
     "sizes": (_sizes, 'a text such as "8:4M"'),
@@ -129,8 +130,8 @@ READERS: Mapping[str, tuple[Reader, str]] = MappingProxyType({
     "flows": (lambda value: _some(value, _flow), 'a list such as [{ grid = "64x64x64" }]'),
     "budget_s": (_seconds, _SECONDS),
     "deadline_s": (_seconds, _SECONDS),
-    "min_iterations": (_whole, "a whole number from 1 on"),
-    "max_iterations": (_whole, "a whole number from 1 on"),
+    "min_iterations": (_whole, _WHOLE),
+    "max_iterations": (_whole, _WHOLE),
     "precision": (_share, "a half width from 0 (never stop early) to below 1, such as 0.01"),
     "modes": (lambda value: _some(value, _name), 'a list such as ["blocking", "nonblocking"]'),
     "algorithms": (lambda value: _some(value, _name), 'a list such as ["library", "ring"]'),
@@ -146,6 +147,6 @@ READERS: Mapping[str, tuple[Reader, str]] = MappingProxyType({
     "workers": (_option("workers", "workers"), "a list such as [1, 2]"),
     "chunk": (_count, _BYTES),
     "dpu_memory": (_count, _BYTES),
-    "dpus": (_whole, "a whole number from 1 on"),
+    "dpus": (_whole, _WHOLE),
     "kernels": (lambda value: _some(value, _kernel), f"a list of {', '.join(NAMES)}"),
 })  # fmt: skip

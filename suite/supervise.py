@@ -18,6 +18,7 @@ _GRACE_S = 1.5  # beyond a deadline, for the ranks to tell where they are
 _DYING_S = 5.0  # what a job may take to end after the first rank has died or raised
 _ABORTING_S = 0.25  # within it, no rank that raises has yet ended the others
 _NOISE = 20
+_WHOLE_S = 10.0  # from which on tenths of a second say nothing
 _LONGEST_LINE = 2000
 _LAST_WORDS = 200
 _BOILERPLATE = re.compile(  # what launchers print around the one line that matters
@@ -124,7 +125,8 @@ class _Watch:
         elif kind == "end":
             self.ended = True
         elif kind == "raised":
-            self._first_fault(f"rank {event['rank']} on {event['host']} raised {event['error']}")
+            joint = ":" if event.get("told") else " raised"
+            self._first_fault(f"rank {event['rank']} on {event['host']}{joint} {event['error']}")
         elif kind in ("stuck", "stopped", "continued") and event["rank"] in self._ranks:
             rank = self._ranks[event["rank"]]
             rank.where, rank.stopped, rank.reported = event["where"], kind == "stopped", kind == "stuck"
@@ -228,17 +230,17 @@ class _Watch:
 
     def _too_late(self) -> Ending:
         if self.ended:
-            late = f"did not shut down within {self._limit_s:g} s and was ended: {told(self._seen())}"
+            late = f"did not shut down within {_rounded(self._limit_s)} s and was ended: {told(self._seen())}"
             self._log(f"the job {late}; its results are safe")
             return Ending("ok", late)
         if self._fault or self._children.wait(0) is not None:
             return self.ending(self._children.wait(0))
         if self.case is not None:
-            stage = f"passed its deadline of {self._limit_s:g} s"
+            stage = f"passed its deadline of {_rounded(self._limit_s)} s"
         elif self._described:
-            stage = f"no case began within {self._limit_s:g} s"
+            stage = f"no case began within {_rounded(self._limit_s)} s"
         else:
-            stage = f"the start passed its deadline of {self._limit_s:g} s"
+            stage = f"the start passed its deadline of {_rounded(self._limit_s)} s"
         return Ending("timeout", f"{stage}: {told(self._seen())}", self.case)
 
     def _seen(self) -> list[Seen]:
@@ -250,6 +252,11 @@ class _Watch:
         if rank.stopped or self._children.stopped(rank.pid):
             return Seen(number, rank.host, "stopped", rank.where if rank.stopped else "")
         return Seen(number, rank.host, "running" if rank.reported else "silent", rank.where if rank.reported else "")
+
+
+def _rounded(limit_s: float) -> str:
+    """A limit in s, as exactly as anyone has to know it: ``0.5``, ``62``."""
+    return f"{limit_s:.0f}" if limit_s >= _WHOLE_S else f"{limit_s:.2g}"
 
 
 def _killed(death: Mapping[str, Any]) -> bool:

@@ -5,14 +5,16 @@ Such a case has ``model`` among its options, which no other case has.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from fabrics.model import Fabric
 from microbench.case import Case
 from suite.placement import HERE, Seats, Target, beside
-from training import pace
+from training import data, pace
+from training.data.shards import shard
+from training.models import MODELS
 from training.setup import Setup
 
 ALGORITHM = "ddp"
@@ -55,3 +57,17 @@ def at_most_s(case: Case, bytes_per_s: float) -> float:
     """About how long a case of training takes at most on a fabric of that rate."""
     setup = Setup.of(case.options)
     return pace.at_most_s(setup, case.ranks, case.budget_s, case.max_iterations, bytes_per_s)
+
+
+def check_images(options: Mapping[str, Any], ranks: Iterable[int]) -> None:
+    """Raise what a case of such options would on a machine that has its images: here, before anything is launched.
+
+    Raises UserError for images that are missing, damaged, or too few, CannotRun where nothing here decodes them.
+    """
+    setup = Setup.of(options)
+    choice, model = data.parse(setup.data), MODELS[setup.workload.model]
+    if not choice.path:
+        return
+    source = data.opened(choice, "training", setup.workload.image_px, model.classes, seed=0, images=0)
+    for size in ranks:
+        shard(source, setup.batch_of(size), 0, size, seed=0)

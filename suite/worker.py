@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fabrics.errors import CannotRun
+from fabrics.errors import CannotRun, UserError
 from fabrics.model import Fabric
 from microbench import mpi, registry
 from microbench.case import Case
@@ -70,6 +70,7 @@ def main(argv: list[str] | None = None) -> int:
                 "rank": MPI.COMM_WORLD.Get_rank(),
                 "host": socket.gethostname(),
                 "error": _one_line(error),
+                "told": isinstance(error, UserError | CannotRun),  # in words that are a user's to read
             }
         )
         session.abort(MPI, error)
@@ -88,6 +89,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _one_line(error: BaseException) -> str:
     text = str(error).splitlines()
+    if text and isinstance(error, UserError | CannotRun):
+        return text[0]
     return f"{type(error).__name__}: {text[0] if text else ''}".rstrip(": ")
 
 

@@ -16,7 +16,7 @@ from fabrics.errors import CannotRun
 from microbench.case import Case, Outcome, Unsupported
 from microbench.device import CPU
 from microbench.job import Job, local_rank
-from training import checks, data
+from training import checks, data, loading
 from training.cast import Cast, Meeting
 from training.clock import Clock, Diverged
 from training.data import Loader, Source
@@ -29,6 +29,7 @@ from training.models import Model
 from training.proofs import proof_of
 from training.replica import Replica
 from training.run import Run
+from training.setup import Setup
 
 THREADS = 1
 LARGEST_CHECK = 8 << 20  # elements: about the largest bucket of ResNet-50
@@ -99,6 +100,8 @@ def _measured(cast: Cast, case: Case, here: Job, model: Model, ways: Ways, sourc
         if here.rank == 0:
             alone = stack.enter_context(Loader(source, setup.workload.batch, 0, 1, here.seed, setup.augment))
         replica = _replica(cast, here, model, source, tuple(dict.fromkeys(caps.values())), stack)
+        if short := _too_slow(here, setup, replica):
+            return Outcome("skipped", short)
         try:
             trainee, first = first_steps(cast, here, meeting, replica, ways, caps)
         except Diverged as error:
@@ -120,3 +123,20 @@ def _replica(
     loader = stack.enter_context(Loader(source, batch, here.rank, here.size, here.seed, setup.augment))
     network = model.build(here.seed, setup.workload.dropout)
     return Replica(network, loader, here.seed, here.rank, caps, group, setup.dtype, setup.device)
+
+
+def _too_slow(here: Job, setup: Setup, replica: Replica | None) -> str:
+    """Why waiting for images leaves no time to train, the same on all hosts, or nothing. Collective over the hosts.
+
+    A first batch may have found everything cold: where it took too long, the second one tells.
+    """
+    left_s = here.decide(loading.left_s(here.engine.page.deadline_ns))
+    said = ""
+    for _ in range(0 if left_s is None else 2):
+        waits_s = here.max(0.0 if replica is None else replica.waited_s)
+        said = loading.too_slow(setup, waits_s, left_s)
+        if not said:
+            break
+        if replica is not None:
+            replica.load()
+    return said

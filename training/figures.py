@@ -1,7 +1,8 @@
 """From steps to metrics: pure arithmetic on times in ns, of shape (ranks, rounds), by ``MODE.PART``.
 
-A step, and each part of it, lasts as long as on its slowest rank. With a step s of one mode and the step without an
-exchange n of the same round::
+A step, and each part of it, lasts as long as on its slowest rank. A step begins at the barrier to which every rank
+comes with its images: waiting for them (data) is beside the step, so that a slow loader is no communication. With a
+step s of one mode and the step without an exchange n of the same round::
 
     exposed           = median(s - n)
     exposed_fraction  = exposed / median(s)                                   a ratio of summaries
@@ -9,6 +10,7 @@ exchange n of the same round::
     cpu_per_byte      = median(processor time of s - that of n) / bytes of gradients, a rank's mean
     imbalance         = median(longest / mean of the ranks' own compute in s) - 1
     efficiency        = T1 / Tp with weak scaling, T1 / (p Tp) with strong    T1: one rank's step, alone
+    images_per_s      = images / median(data + s)                             what a user gets, loading included
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ Series = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Scale:
-    """What times are divided by: ``images`` of all ranks a step, ``nbytes`` of gradients, ``ranks``; ``strong``."""
+    """What times are divided by: ``images`` that are trained on in a step, ``nbytes`` of gradients, ``ranks``."""
 
     images: int
     nbytes: int
@@ -64,7 +66,8 @@ def metrics(
 def _mode(samples: Samples, mode: str, scale: Scale, level: float) -> dict[str, Metric]:
     step, noop = (_slowest(samples, name, "step") for name in (mode, NOOP))
     median = quantile(step, level=level)
-    rate = metric(median.map(float(scale.images), power=-1), "images/s", "higher")
+    whole = quantile(step + _slowest(samples, mode, "data"), level=level)
+    rate = metric(whole.map(float(scale.images), power=-1), "images/s", "higher")
     found = {
         "step": metric(median, "s"),
         "step_p90": metric(quantile(step, 0.9), "s", q=0.9),
@@ -91,7 +94,7 @@ def _derived(series: Series, unit: str, level: float) -> Metric:
 
 
 def _imbalance(samples: Samples, mode: str, level: float) -> Metric:
-    own = sum(samples[f"{mode}.{part}"].astype("f8") for part in ("data", "forward", "compute", "optimizer"))
+    own = sum(samples[f"{mode}.{part}"].astype("f8") for part in ("forward", "compute", "optimizer"))
     own = np.asarray(own)
     if len(own) == 1:
         return Metric(None, "1", own.shape[1], kind="derived", note="n/a: one rank trains")
@@ -100,12 +103,12 @@ def _imbalance(samples: Samples, mode: str, level: float) -> Metric:
 
 def exposed_fraction(step_s: Series, noop_s: Series, level: float = LEVEL) -> Metric:
     """Median exposed time over median step time: a ratio of summaries, not a summary of ratios."""
-    return _ratio(step_s - noop_s, step_s, level, "lower")
+    return _ratio(step_s - noop_s, step_s, (level, level), "lower")
 
 
 def efficiency(alone_s: Series, step_s: Series, scale: Scale, level: float = LEVEL) -> Metric:
     """One rank's step over that of all, which do as much each (weak scaling) or together (strong)."""
-    found = _ratio(alone_s, step_s, level, "higher")
+    found = _ratio(alone_s, step_s, (LEVEL, level), "higher")  # nobody looks at steps alone before they end
     if not scale.strong:
         return found
     ends = (None if end is None else end / scale.ranks for end in (found.value, found.low, found.high))
@@ -113,17 +116,21 @@ def efficiency(alone_s: Series, step_s: Series, scale: Scale, level: float = LEV
     return replace(found, value=value, low=low, high=high)
 
 
-def _ratio(top: Series, bottom: Series, level: float, better: Better) -> Metric:
-    """The ratio of two medians. Its interval is the widest ratio of the ends of both intervals.
+def _ratio(top: Series, bottom: Series, levels: tuple[float, float], better: Better) -> Metric:
+    """The ratio of two medians, at the levels of a look at each. Its interval: the widest ratio of their ends.
 
     Each is at a level that leaves half of the error (Bonferroni), so that it holds with at least the usual level.
     """
-    level = 1 - (1 - level) / 2
-    over, under = quantile(top, level=level), quantile(bottom, level=level)
+    over, under = (quantile(of, level=_halved(level)) for of, level in zip((top, bottom), levels, strict=True))
     low, high = _ratio_ends(over, under)
-    n = min(over.n, under.n)
-    note = "" if low is not None else f"n={n} < {samples_needed(level=level)}"
-    return Metric(over.value / under.value, "1", n, low, high, better, "derived", note)
+    few = min(over, under, key=lambda found: (found.low is not None, found.n))
+    note = "" if low is not None else f"n={few.n} < {samples_needed(level=few.level)}"
+    return Metric(over.value / under.value, "1", min(over.n, under.n), low, high, better, "derived", note)
+
+
+def _halved(level: float) -> float:
+    """The level that leaves half of the error."""
+    return 1 - (1 - level) / 2
 
 
 def _ratio_ends(top: Interval, bottom: Interval) -> tuple[float | None, float | None]:

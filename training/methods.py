@@ -30,6 +30,7 @@ def method(cast: Cast, here: Job, replica: Replica | None, first: First, ways: W
     setup, cap = cast.setup, setup_cap(cast)
     return {
         "sync": "barrier of the hosts before each step, once its images are there; max over ranks of local times",
+        "step": "from that barrier on; waiting for images is beside it, in data, and in images_per_s",
         "clock": "perf_counter_ns",
         "order": "rounds: one step without an exchange and one by each, in an order drawn for each round",
         "noop": "same replica, the hook hands buckets back; the ranks' weights then differ, at no cost",
@@ -45,6 +46,7 @@ def method(cast: Cast, here: Job, replica: Replica | None, first: First, ways: W
         "dtype": setup.dtype,
         "scaling": setup.scaling,
         "batch_per_rank": setup.batch_of(here.size),
+        "images": setup.batch_of(here.size) * cast.trainers,
         "peer": _PEERS[setup.peer],
         "parameters": replica.elements,
         "tensors": len(replica.parameter_bytes),

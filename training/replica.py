@@ -69,8 +69,8 @@ class Replica:
         self.wings = {cap: Wing(self.network, cap, group) for cap in caps}
         self._optimizer = torch.optim.SGD(self.network.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM)
         self._loader, self._seed = loader, seed + rank
-        self._checked = self._batch(loader)
-        self._next, self._data_ns = self._checked, 0
+        self.load()
+        self._checked = self._next
         self.loss = 0.0
         torch.manual_seed(self._seed)  # dropout draws from torch's own generator
 
@@ -89,6 +89,11 @@ class Replica:
         """How many numbers all gradients have."""
         return sum(p.numel() for p in self.network.parameters())
 
+    @property
+    def waited_s(self) -> float:
+        """How long the images loaded last were waited for."""
+        return self._data_ns * 1e-9
+
     def load(self) -> None:
         """Take the images of the next step, and note how long that took: nobody waits for them within the step."""
         start = time.perf_counter_ns()
@@ -98,7 +103,7 @@ class Replica:
     def step(self, exchange: Exchange | None, cap: int) -> Step:
         """Forward, backward and optimizer, timed, of the images loaded last; without ``exchange`` gradients stay local.
 
-        The step's time includes that of loading them.
+        The time of loading them is beside the step's, not in it.
         """
         wing, data = self.wings[cap], self._data_ns
         wing.hook.clear(exchange)
@@ -110,12 +115,12 @@ class Replica:
         self._optimizer.step()
         end = self._now()
         return Step.of(
-            loss.item(), step=data + end - start, data=data, forward=forward - start, backward=backward - forward,
+            loss.item(), step=end - start, data=data, forward=forward - start, backward=backward - forward,
             optimizer=end - backward, compute=wing.hook.ready_ns[-1] - forward, cpu=time.process_time_ns() - cpu,
         )  # fmt: skip
 
     def ready_ns(self, step: Step, cap: int) -> list[int]:
-        """When each bucket of the last step was ready, after its images were loaded."""
+        """When each bucket of the last step was ready, after the step began."""
         ready = self.wings[cap].hook.ready_ns
         return [ns - ready[-1] + step["forward"] + step["compute"] for ns in ready]
 
@@ -124,9 +129,9 @@ class Replica:
         return self.wings[cap].hook.ready_ns[-1] - step["compute"]
 
     def alone(self, loader: Loader) -> Step:
-        """The same without DDP."""
-        start = self._now()
+        """The same without DDP, of images that ``loader`` has: they too are there before it begins."""
         batch = self._batch(loader)
+        start = self._now()
         loss = self._forward(self.network, batch)
         loss.backward()  # type: ignore[no-untyped-call]  # no annotations in torch
         self._optimizer.step()

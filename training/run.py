@@ -11,14 +11,14 @@ import numpy as np
 
 from microbench.case import Case, Outcome
 from microbench.job import Job
-from training import checks, figures, paired
+from training import checks, control, figures, loading, paired
 from training.cast import Cast, Meeting
 from training.clock import Clock, Diverged
 from training.data import Loader
 from training.exchange.modes import NOOP
 from training.first import First, watched_steps
 from training.methods import method
-from training.pace import FIRST_STEPS, alone_steps
+from training.pace import FIRST_STEPS
 from training.replica import Gradients, Replica
 from training.setup import STRONG
 from training.steps import Step
@@ -60,7 +60,9 @@ class Run:
             if fault := self.gradient_fault():
                 return Outcome("invalid", fault)
             watched_steps(self.here, self.meeting, self.clock, self.first)
-            plan = self.plan()
+            plan, short = self.plan()
+            if short:
+                return Outcome("skipped", short)
             alone = self.steps_alone(plan)
             timed = self.rounds(plan)
             alone += self.steps_alone(plan)
@@ -102,7 +104,7 @@ class Run:
         """Half of rank 0's steps without its peers, which sleep, in ns; none elsewhere."""
         found = []
         if self.replica is not None and self.alone is not None:
-            found = [self.replica.alone(self.alone)["step"] for _ in range(alone_steps(plan.rounds) // 2)]
+            found = [self.replica.alone(self.alone)["step"] for _ in range(plan.alone // 2)]
         self.meeting.rest()
         return found
 
@@ -123,14 +125,23 @@ class Run:
                 return _Timed(steps, "precision", rule.level)
         return _Timed(steps, plan.stop_reason, rule.level)
 
-    def plan(self) -> paired.Budget:
-        """Rank 0's decision how many rounds to time; an exchange's first step may have taken far longer than others."""
-        first_ns = {kind: self.first.steps[kind][-1]["step"] if self.replica else 1 for kind in (NOOP, *self.modes)}
-        round_ns = sum(min(ns, self.checked_ns.get(kind, ns)) for kind, ns in first_ns.items())
-        plan: paired.Budget = self.here.decide(
-            paired.budget(round_ns * 1e-9, self.case.budget_s, self.case.max_iterations)
-        )
-        return plan
+    def plan(self) -> tuple[paired.Budget, str]:
+        """Rank 0's decision how many rounds to time; an exchange's first step may have taken far longer than others.
+
+        The time that is left may allow fewer: with none, the text says why.
+        """
+        steps = self.first.steps
+        waits_s = self.here.max(float(np.median([step["data"] for own in steps.values() for step in own])) * 1e-9)
+        first_ns = {kind: steps[kind][-1]["step"] if self.replica else 1 for kind in (NOOP, *self.modes)}
+        step_s = {kind: waits_s + min(ns, self.checked_ns.get(kind, ns)) * 1e-9 for kind, ns in first_ns.items()}
+        alone_s = step_s[NOOP] * (self.here.size if self.cast.setup.scaling == STRONG else 1)
+        round_s, left_s = sum(step_s.values()), loading.left_s(self.here.engine.page.deadline_ns)
+        found = paired.budget(round_s, self.case.budget_s, self.case.max_iterations, alone_s)
+        if left_s is not None:  # of which the check at the end takes about a round
+            found = paired.within(found, round_s, alone_s, left_s - round_s)
+        told = "" if found.rounds else loading.no_round(self.cast.setup, round_s, waits_s, left_s or 0.0)
+        decided: tuple[paired.Budget, str] = self.here.decide((found, told))
+        return decided
 
     def composed(self, timed: _Timed, alone: list[int]) -> Outcome:
         """What rank 0 reports of good steps."""
@@ -139,12 +150,14 @@ class Run:
         samples = {name: rows for mode, part in steps.items() for name, rows in figures.columns(part, mode).items()}
         setup, size = self.cast.setup, self.here.size
         found = method(self.cast, self.here, self.replica, self.first, self.clock.ways) | {
-            "stop_reason": timed.stop_reason, "look_level": timed.level, "target_half_width": self.case.precision,
+            "steps_alone": len(alone), "stop_reason": timed.stop_reason, "look_level": timed.level,
+            "target_half_width": self.case.precision,
         }  # fmt: skip
         if self.here.rank or self.replica is None:
             return Outcome()
-        images = setup.batch_of(size) * size
-        scale = figures.Scale(images, sum(self.replica.parameter_bytes), size, setup.scaling == STRONG)
+        scale = figures.Scale(found["images"], sum(self.replica.parameter_bytes), size, setup.scaling == STRONG)
+        if told := control.warnings(samples, self.modes):
+            found["warnings"] = told
         kept = {"step": samples[f"{self.modes[0]}.step"], "step_noop": samples[f"{NOOP}.step"]}
         kept |= samples | {f"first.{mode}": rows[:, :, 0] for mode, rows in first.items()}
         return Outcome(

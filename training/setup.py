@@ -18,6 +18,7 @@ from training.exchange.modes import DPU, GLOO, MPI, NCCL, Mode, modes
 from training.models import MODELS, Model
 from training.workload import Workload
 
+SINGLE, MULTIPLE = "single", "multiple"
 WEAK, STRONG = SCALINGS = ("weak", "strong")
 FLOAT32, BFLOAT16 = DTYPES = ("float32", "bfloat16")
 COMPUTES, REPLAYED = PEERS = ("computes", "replayed")
@@ -94,7 +95,7 @@ class Setup:
     @property
     def thread_level(self) -> str:
         """The thread level that MPI has to be started at: a thread of ours completes what the hook has started."""
-        return "multiple" if any(mode.primitive in (MPI, DPU) for mode in self.modes) else "single"
+        return MULTIPLE if any(mode.primitive in (MPI, DPU) for mode in self.modes) else SINGLE
 
     @property
     def placed(self) -> str:

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 PARTS = ("step", "data", "forward", "backward", "optimizer", "compute", "cpu")
-"""The whole; waiting for images; forward; backward, with what communication is left after it; the optimizer. Of
-backward, ``compute`` is until the last gradient was ready. ``cpu`` is the processor's time of the whole process."""
+"""The step, from the barrier on, to which every rank comes with its images; before it, and not in it, waiting for
+images. The step is forward; backward, with what communication is left after it; the optimizer. Of backward, ``compute``
+is until the last gradient was ready. ``cpu`` is the processor's time of the whole process."""
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from fabrics.errors import UserError
+from microbench.sizes import shown
 from training.models import MODELS, Model
 
 OPTIONS = ("model", "batch", "image_px", "dropout")
+MOST: Mapping[str, int] = MappingProxyType({"batch": 1 << 24, "image_px": 1 << 14})
+"""Beyond any machine's memory, and far from what 64 bits hold of the bytes of their activations."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,8 @@ def _known(names: Collection[str], allowed: Collection[str], what: str) -> None:
 def _positive(name: str, value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise UserError(f"train: {name} is {value!r}: a positive integer is needed")
+    if value > MOST[name]:
+        raise UserError(f"train: {name} is {shown(str(value))}: at most {MOST[name]}")
     return value
 
 

@@ -10,6 +10,7 @@ from reports.beside import matches
 from reports.chapters.matter import Row, pairs
 from reports.marks import marks
 from reports.modes import modes
+from reports.ratios import side, unjudged
 from reports.summary import Summary
 from reports.units import MCELLS_PER_S, MS, PERCENT, PLAIN, count, times, volume
 from reports.view import CFD, TRAINING, Chapter, Finding, View, alone, grouped, number, setup, setup_text
@@ -208,16 +209,12 @@ def _verdict(v: View, slow: str, fast: str, rows: Sequence[Row]) -> Finding:
 
 
 def _said(row: Row, mode: str) -> str:
-    found = [_above(row, f"{mode}.{name}") for name in ("exposed", "exposed_fraction")]
-    if None in found:
-        return "NO CONCLUSION, no intervals to compare"
-    time, share = found
-    if time and share:
+    exposed, share = (f"{mode}.{name}" for name in ("exposed", "exposed_fraction"))
+    if why := unjudged(row.slow, row.fast, exposed) or unjudged(row.slow, row.fast, share):
+        return f"NO CONCLUSION, {why}"
+    sides = [side(row.slow, row.fast, name) for name in (exposed, share)]
+    if sides == [1, 1]:
         return "THE SLOWER FABRIC COSTS TIME"
-    return "THE SLOWER FABRIC MAY COST TIME" if time or share else "NO DIFFERENCE SHOWS"
-
-
-def _above(row: Row, name: str) -> bool | None:
-    """Whether the slower fabric's interval lies wholly above the faster one's; None without intervals."""
-    slow, fast = row.slow.ends(name), row.fast.ends(name)
-    return None if slow is None or fast is None else slow[0] > fast[1]
+    if 1 in sides:
+        return "THE SLOWER FABRIC MAY COST TIME"
+    return "THE SLOWER FABRIC COSTS LESS, which it cannot by itself" if -1 in sides else "NO DIFFERENCE SHOWS"

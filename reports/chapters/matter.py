@@ -13,7 +13,7 @@ from reports.chapters import matter_models, prediction
 from reports.chapters.matter_verdict import Trained
 from reports.exchanges import exchanges, first, gradient_bytes, metric_name
 from reports.ratios import HOW, Ratio, speed
-from reports.summary import Summary
+from reports.summary import LAUNCHES_FOR_INTERVAL, Summary
 from reports.units import GBIT_PER_S, MS, PERCENT, US, Unit, count, rate, size, times, volume
 from reports.view import TRAINING, Chapter, Finding, View, setup, setup_text
 
@@ -22,7 +22,8 @@ QUANTITIES = (("step", "step ms", MS), ("step_noop", "no-op step ms (control)", 
               ("exposed_fraction", "exposed %", PERCENT))  # fmt: skip
 HELP = (
     f"Ratios are above 1 where the faster network is better; interval: {HOW}. The no-op step sends "
-    "nothing: its ratio shows what is not the fabric's doing."
+    "nothing: its ratio shows what is not the fabric's doing. A verdict takes the interval within one launch, or "
+    f"{LAUNCHES_FOR_INTERVAL} launches: the ranges of fewer lie apart by chance too often."
 )
 
 

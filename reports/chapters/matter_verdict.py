@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from reports import cells
 from reports.beside import Match
 from reports.exchanges import ONLY, metric_name
-from reports.ratios import Ratio, speed
+from reports.ratios import Ratio, side, speed, unjudged
+from reports.summary import LAUNCHES_FOR_INTERVAL
 from reports.units import MS, PERCENT
+
+_LESS = "which it cannot by itself: exposed communication"
+_LONGER = "exposed communication is longer, but not clearly more of the step:"
+# By whether the slower fabric is above, and whether that is clear.
+_SAID: Mapping[tuple[bool, bool], str] = MappingProxyType({
+    (True, True): "THE SLOWER FABRIC COSTS TIME: exposed communication",
+    (True, False): f"THE SLOWER FABRIC MAY COST TIME: {_LONGER}",
+    (False, True): f"THE SLOWER FABRIC COSTS LESS, {_LESS}",
+    (False, False): f"THE SLOWER FABRIC MAY COST LESS, {_LESS} is shorter, but not clearly less of the step:",
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -33,10 +46,18 @@ class Trained:
         """Whether both fabrics tell it."""
         return all(metric_name(self.exchange, part) in s.metrics for s in self.match)
 
-    def above(self, part: str) -> bool | None:
-        """Whether the slower fabric's interval lies wholly above the faster one's; None without intervals."""
-        slow, fast = (s.ends(metric_name(self.exchange, part)) for s in self.match)
-        return None if slow is None or fast is None else slow[0] > fast[1]
+    def side(self, part: str) -> int | None:
+        """Where the slower fabric's whole interval lies: 1 above the faster one's, -1 below it, 0 neither."""
+        slow, fast = self.match
+        return side(slow, fast, metric_name(self.exchange, part))
+
+    @property
+    def whole(self) -> int:
+        """The same of whole steps, where the control does not differ."""
+        step, control = self.ratio("step"), self.control
+        if step is None or not step.beyond_one or control is None or control.beyond_one:
+            return 0
+        return 1 if step.value > 1 else -1
 
     @property
     def verdict(self) -> str:
@@ -45,24 +66,20 @@ class Trained:
         Steps of two fabrics run minutes apart, and the machine may change meanwhile. The exposed communication is a
         difference to the step that sends nothing, taken step by step, so it is what is compared where there is one: as
         a time, and as a share of the step, which a slower machine does not stretch. Whole steps speak where the control
-        does not differ.
+        does not differ. The range of a few launches says nothing: two of each lie apart by chance in a case of three.
         """
         step, control = self.ratio("step"), self.control
         if not self.has("exposed"):
             if control is not None and control.beyond_one:
                 return "NO CONCLUSION: the step that sends nothing differs too."
             return difference(step, self.match[0].fabric)
-        time, share = self.above("exposed"), self.above("exposed_fraction")
-        whole = control is not None and not control.beyond_one and step is not None and (step.low or 0) > 1
-        if time is None:
-            said = "NO CONCLUSION: exposed communication has no intervals to compare"
-        elif time and (share or whole):
-            said = "THE SLOWER FABRIC COSTS TIME: exposed communication"
-        elif time:
-            said = "THE SLOWER FABRIC MAY COST TIME: exposed communication is longer, but not clearly more of the step"
-        else:
-            said = "NO DIFFERENCE SHOWS in exposed communication"
-        return f"{said}{'' if said.endswith('communication') and time else ':'} {self.exposed}."
+        if why := unjudged(*self.match, metric_name(self.exchange, "exposed")):
+            return f"NO CONCLUSION: exposed communication has {why}: {self.exposed}."
+        time = self.side("exposed")
+        if not time:
+            return f"NO DIFFERENCE SHOWS in exposed communication: {self.exposed}."
+        clear = time in (self.side("exposed_fraction"), self.whole)
+        return f"{_SAID[time > 0, clear]} {self.exposed}."
 
     @property
     def exposed(self) -> str:
@@ -91,6 +108,8 @@ def difference(step: Ratio | None, slow: str) -> str:
     """What the ratio of whole steps says by itself."""
     if step is None or step.low is None or step.high is None:
         return "NO CONCLUSION: without an interval nothing can be claimed."
+    if step.ranged:
+        return f"NO CONCLUSION: {step.basis}, where a verdict takes {LAUNCHES_FOR_INTERVAL}: step {step.text}."
     low, high = (100 * (end - 1) for end in (step.low, step.high))
     if low > 0:
         return f"THE SLOWER FABRIC COSTS TIME: on {slow} the step is {low:.1f} to {high:.1f} % longer."

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from reports import tables
 from reports.models import whatif
-from reports.models.predicted import Predicted, predictions
+from reports.models.predicted import Predicted, predictions, refusals
 from reports.models.scaling import HOSTS, SHOWS, Scaled, shows_from
 from reports.units import MS, PERCENT, count, volume
 from reports.view import Finding, View, grouped
@@ -14,7 +14,8 @@ from reports.view import Finding, View, grouped
 HELP = (
     "Predicted: the step without an exchange, and buckets exchanged one after the other as their gradients become "
     "ready, each for the time that an allreduce of its size was measured to take, beside compute that shares its "
-    "processor with the exchange. Dilation: how much longer backward's compute takes."
+    "processor with the exchange. Dilation: how much longer backward's compute takes. What has buckets smaller than "
+    "any allreduce measured, or allreduces of one size alone, is not predicted."
 )
 SCALE_HELP = (
     "By model, not measured: the allreduce measured here times the ratio of the best algorithm's formula at so many "
@@ -29,7 +30,8 @@ INSTEAD_HELP = (
 def blocks(v: View) -> list[str]:
     """The tables; nothing where no step can be predicted."""
     found = predictions(v)
-    return [_measured(v, found), *_scaled(v, found), *_instead(v, found)] if found else []
+    tables_of = [_measured(v, found), *_scaled(v, found), *_instead(v, found)] if found else []
+    return tables_of + _refused(v)
 
 
 def _mark(v: View, name: str) -> str:
@@ -48,11 +50,18 @@ def _measured(v: View, found: Sequence[Predicted]) -> str:
     return "\n\n".join(parts)
 
 
+def _refused(v: View) -> list[str]:
+    """The exchanges that were not predicted, and why."""
+    told = [f"{s.workload} by {mode or s.backend} over {_mark(v, s.fabric)}: not predicted, nor what if: {why}."
+            for s, mode, why in refusals(v)]  # fmt: skip
+    return ["\n".join(map(tables.bullet, told))] if told else []
+
+
 def _row(v: View, p: Predicted) -> list[str]:
     given = {part: p.measured(part) for part in ("step", "exposed", "dilation")}
     units = {"step": MS, "exposed": MS, "dilation": PERCENT}
     told = {part: "-" if x is None else units[part].text(x) for part, x in given.items()}
-    error = "-" if p.error is None else f"{100 * p.error:+.1f}"
+    error = "-" if p.error is None else _signed(p.error)
     return [_mark(v, p.summary.fabric), p.mode, told["step"], MS.text(p.prediction.step_s), error, told["exposed"],
             MS.text(p.prediction.exposed_s), told["dilation"], PERCENT.text(p.prediction.dilation)]  # fmt: skip
 
@@ -77,7 +86,17 @@ def _efficiencies(v: View, p: Predicted, scaled: Sequence[Scaled]) -> list[str]:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.0f}"
+    return f"{round(100 * share)}"
+
+
+def _signed(share: float) -> str:
+    """In percent, with its sign; what rounds to nothing has that of nothing."""
+    return f"{round(100 * share, 1) + 0.0:+.1f}"
+
+
+def _beside(p: Predicted) -> str:
+    """The notes of a prediction, as a sentence."""
+    return f" {'; '.join(p.notes)}." if p.notes else ""
 
 
 def _shows(v: View, p: Predicted) -> str:
@@ -100,6 +119,8 @@ def _instead(v: View, found: Sequence[Predicted]) -> Iterator[str]:
         p = group[-1]
         by = f"{workload} by {p.mode or p.summary.backend}, {count(len(p.profile.ready_s), 'bucket')}"
         parts += [tables.prose(f"{by} of {volume(p.profile.nbytes)}"), *tables.side_by_side(columns, at_once=2)]
+        noted = [tables.bullet(text) for p in reversed(group) for text in _noted(v, p)]
+        parts += ["\n".join(noted)] if noted else []
     yield "\n\n".join(parts)
 
 
@@ -109,7 +130,16 @@ def _cases(v: View, p: Predicted) -> dict[str, str]:
     if limits is not None:
         found |= {"bound: nothing exposed": _told(limits.ideal_s, p), "bound: the wire alone": _told(limits.wire_s, p),
                   "bound: nothing hidden": _told(limits.serial_s, p)}  # fmt: skip
-    return found | {other.what: _told(other.prediction.step_s, p) for other in whatif.alternatives(v, p)}
+    for other in whatif.alternatives(v, p):
+        found[other.what] = _told(other.prediction.step_s, p) if other.prediction else "n/a"
+    return found
+
+
+def _noted(v: View, p: Predicted) -> Iterator[str]:
+    """What must be read beside the rows of a fabric, or why there is no step: ``eth10g: a bucket per tensor: ...``."""
+    told = [(other.what, other.note) for other in whatif.alternatives(v, p) if other.note]
+    for note, rows in grouped(told, lambda each: each[1]).items():
+        yield f"{_mark(v, p.summary.fabric)}: {', '.join(what for what, _ in rows)}: {note}."
 
 
 def _told(step_s: float, p: Predicted) -> str:
@@ -125,7 +155,7 @@ def findings(v: View) -> Iterator[Finding]:
         mode = p.mode or p.summary.backend
         text = (f"{p.summary.workload} by {mode} over {_mark(v, p.summary.fabric)}: step predicted from its allreduces "
                 f"{MS.text(p.prediction.step_s)} ms, measured {MS.text(p.measured('step') or 0.0)} ms "
-                f"({100 * p.error:+.1f} %).")  # fmt: skip
+                f"({_signed(p.error)} %).{_beside(p)}")  # fmt: skip
         first = shows_from(whatif.scaled(v, p, (p.ranks, *HOSTS)))
         yield Finding(7, text, {"predicted": p.prediction.step_s, "error": p.error, "fabric": p.summary.fabric,
                                 "workload": p.summary.workload, "exchange": mode, "dilation": p.prediction.dilation,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from reports import cells, processors, tables
 from reports.chapters import training_exchanges
-from reports.exchanges import NOOP, by, exchanges, first, gradient_bytes, images, metric_name, replayed
+from reports.exchanges import NOOP, by, exchanges, first, gradient_bytes, images, metric_name, replayed, waits
 from reports.marks import marks
 from reports.summary import Summary
 from reports.units import MS, NS_PER_BYTE, PER_S, PERCENT, Unit, count, volume
-from reports.view import TRAINING, Chapter, Finding, View, alone, grouped, setup, setup_text
+from reports.view import TRAINING, Chapter, Finding, View, alone, grouped, own_warnings, setup, setup_text
 
 TITLE = "Training"
 QUANTITIES: tuple[tuple[str, str, Unit], ...] = (
@@ -22,16 +23,18 @@ QUANTITIES: tuple[tuple[str, str, Unit], ...] = (
     ("efficiency", "efficiency %", PERCENT),
 )  # fmt: skip
 TAILS = (("step_p90", "images/s p90"), ("step_p99", "images/s p99"))
+BASE = "step_alone"  # of efficiency
 HELP = (
-    "step: one data-parallel training step. no-op step: the same step with a hook that sends nothing. "
-    "exposed: the paired difference of the two, which is the communication that backward did not hide, and "
-    "its part of the step."
+    "step: one data-parallel training step, from when all ranks have their images on. no-op step: the same step with a "
+    "hook that sends nothing. exposed: the paired difference of the two, which is the communication that backward did "
+    "not hide, and its part of the step."
 )
 PARTS = (
-    "data: waiting for images. backward includes the communication left after it. dilation: how much longer the "
-    "compute of backward took beside communication. cpu: processor time that an exchange adds, for each byte of "
-    "gradients. imbalance: the slowest rank's own work over the ranks' mean. efficiency: one rank alone against all. "
-    "images/s p90, p99: of steps as long as those percentiles."
+    "data: waiting for images, before the step and not in it; images/s counts both. backward includes the "
+    "communication left after it. dilation: how much longer the compute of backward took beside communication. cpu: "
+    "processor time that an exchange adds, for each byte of gradients. imbalance: the slowest rank's own work over the "
+    "ranks' mean. efficiency: one rank's steps alone (n alone) against those of all. images/s p90, p99: of steps as "
+    "long as those percentiles."
 )
 
 
@@ -44,7 +47,7 @@ def chapter(v: View) -> Chapter:
     blocks = [tables.prose(HELP)]
     blocks += [tables.prose(PARTS)] if any(by(first(s)) for s in shown) else []
     for group in grouped(shown, setup).values():
-        blocks += _model(v, group)
+        blocks += [*_model(v, group), *_warned(v, group)]
     return Chapter(6, TITLE, (*blocks, *_listed(absent)), tuple(_findings(v)))
 
 
@@ -70,6 +73,18 @@ def _model(v: View, group: Sequence[Summary]) -> list[str]:
         columns = [(each.fabric, column(v, each, first(each), noted_by=group)) for each in group]
         return ["\n\n".join([heading, *tables.side_by_side(columns)])]
     return [heading + "\n\n" + training_exchanges.glance(v, group, noted), *(_by_exchange(v, each) for each in group)]
+
+
+def _warned(v: View, group: Sequence[Summary]) -> list[str]:
+    """What the launches themselves warned of, that differ in numbers alone told once for each fabric."""
+    told = [(text, r) for s in group for r in v.launches(s) for text in own_warnings(r)]
+    lines = []
+    for (fabric, _), same in grouped(told, lambda t: (t[1].fabric, re.sub(r"[\d.]+", "", t[0]))).items():
+        text, r = same[0]
+        of = sum(each.launches for each in group if each.fabric == fabric)
+        among = f", in {len(same)} of {of} launches, so in launch {r.launch}" if of > 1 else ""
+        lines.append(tables.bullet(f"WARNING: {fabric}{among}: {text.rstrip('.')}."))
+    return ["\n".join(lines)] if lines else []
 
 
 def _by_exchange(v: View, s: Summary) -> str:
@@ -100,6 +115,7 @@ def column(v: View, s: Summary, mode: str, noted_by: Sequence[Summary] = ()) -> 
         told[label] = cells.together(name, unit, len(launches) > 1)(s)
         told |= _tails(v, s, mode) if label == "images/s" else {}
     rest = {cells.APART: cells.apart(names["step"])(s), "n": cells.samples(names["step"])(s)}
+    rest |= {"n alone": cells.samples(BASE)(s)} if "efficiency %" in told and BASE in s.metrics else {}
     if noted_by:
         rest |= {"intervals": cells.based(launches or [s.launches]), "notes": noted(v, s)}
     marked = any(noted(v, each) for each in noted_by)
@@ -110,7 +126,8 @@ def _tails(v: View, s: Summary, mode: str) -> dict[str, str]:
     """Images per second of steps as long as a percentile, where there are steps enough for one."""
     of = images(v.launches(s), mode)
     known = [(label, value) for part, label in TAILS if (value := s.value(metric_name(mode, part)))]
-    return {label: PER_S.text(of / value) for label, value in known if of is not None}
+    waited = waits(s, mode)
+    return {label: PER_S.text(of / (value + waited)) for label, value in known if of is not None}
 
 
 def _facts(v: View, group: Sequence[Summary]) -> str:
@@ -120,7 +137,7 @@ def _facts(v: View, group: Sequence[Summary]) -> str:
     if threads := processors.threads(r for each in group for r in v.launches(each)):
         told.append(f"{count(threads[0], 'thread')} a rank" if len(threads) == 1 else
                     f"{' or '.join(map(str, threads))} THREADS a rank")  # fmt: skip
-    bases = [f"{each.fabric} {cells.with_unit(each, 'step_alone', MS)}" for each in group if each.value("step_alone")]
+    bases = [f"{each.fabric} {cells.told(each, BASE, MS)}" for each in group if each.value(BASE)]
     told += [f"one rank alone, the base of efficiency ({_scaling(s)}): {', '.join(bases)} a step"] if bases else []
     return f"; {'; '.join(told)}" if told else ""
 
@@ -140,7 +157,9 @@ def _findings(v: View) -> Iterator[Finding]:
         stands_in = ", peer replayed" if replayed(s) and "replayed" not in s.workload else ""
         text = f"{s.workload} on {count(s.ranks, 'rank')}{stands_in}: exposed communication{several}, of the step: "
         values = {s.fabric: s.value("exposed_fraction") for s in told}
-        yield Finding(6, f"{text}{', '.join(parts)}.", {"workload": s.workload, "exposed_fraction": values})
+        doubted = [named(v, each) for each in told if any(map(own_warnings, v.launches(each)))]
+        also = f" WARNED OF: {', '.join(doubted)}." if doubted else ""
+        yield Finding(6, f"{text}{', '.join(parts)}.{also}", {"workload": s.workload, "exposed_fraction": values})
         yield from training_exchanges.findings(v, told)
 
 

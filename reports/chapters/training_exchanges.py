@@ -8,7 +8,7 @@ from typing import Any
 from reports import cells, tables
 from reports.exchanges import buckets, exchanges, first, metric_name, told
 from reports.ratios import Ratio, within
-from reports.summary import Summary
+from reports.summary import LAUNCHES_FOR_INTERVAL, Summary
 from reports.units import MS, PER_S, PERCENT, count, times, volume
 from reports.view import Finding, View
 
@@ -79,6 +79,8 @@ def findings(v: View, group: Sequence[Summary]) -> Iterator[Finding]:
 def _verdict(ratio: Ratio) -> str:
     if ratio.low is None:
         return ""
+    if not ratio.judged:
+        return f" (no verdict below {LAUNCHES_FOR_INTERVAL} launches)"
     if not ratio.beyond_one:
         return " (not told apart)"
     return " (shorter)" if ratio.value < 1 else " (LONGER)"

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from reports.models.points import Float, Points
+from reports.units import count, size
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
     """Times (s) of sizes (bytes), rising: straight in logarithms between two sizes.
 
-    Below the smallest size it is that size's time; beyond the largest one the last two sizes' rate, or with one size
-    its own, holds on. ValueError for no sizes, or for times that are not positive.
+    Beyond the largest size the last two sizes' rate holds on, which :meth:`stretched` tells. Sizes that :meth:`lacks`
+    names it cannot tell: below the smallest one it gives that size's time, which may be many times too long, and of one
+    size alone nothing is known of others. ValueError for no sizes, or for times that are not positive.
     """
 
     nbytes: Float
@@ -39,9 +42,21 @@ class Curve:
             return float(self.time_s[-1]) + (nbytes - float(self.nbytes[-1])) * self._last_s_per_byte()
         return math.exp(float(np.interp(math.log(nbytes), np.log(self.nbytes), np.log(self.time_s))))
 
-    def reaches(self, nbytes: float) -> bool:
-        """Whether a size lies within what was measured."""
-        return bool(self.nbytes[0] <= nbytes <= self.nbytes[-1])
+    def lacks(self, sizes: Sequence[float]) -> str:
+        """Why it cannot tell the times of these buckets, or nothing."""
+        smallest = float(self.nbytes[0])
+        if self.nbytes.size == 1 and any(nbytes != smallest for nbytes in sizes):
+            return f"only {size(round(smallest))} was measured, and a curve takes two sizes"
+        below = sum(nbytes < smallest for nbytes in sizes)
+        least = f"{size(round(smallest))}, the smallest size measured"
+        return f"{below} of {count(len(sizes), 'bucket')} below {least}" if below else ""
+
+    def stretched(self, sizes: Sequence[float]) -> str:
+        """How many of these buckets lie beyond what was measured, or nothing."""
+        most = float(self.nbytes[-1])
+        beyond = sum(nbytes > most for nbytes in sizes)
+        largest = f"{size(round(most))}, the largest size measured: at its last rate"
+        return f"{beyond} of {count(len(sizes), 'bucket')} beyond {largest}" if beyond else ""
 
     def _last_s_per_byte(self) -> float:
         if self.nbytes.size > 1:

@@ -7,7 +7,7 @@ measurements; only where there are none of these, from the training's own record
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -46,12 +46,13 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Predicted:
-    """One exchange of one case of training, in s: as predicted, and as measured."""
+    """One exchange of one case of training, in s: as predicted, and as measured. ``curve`` has its time by size."""
 
     summary: Summary
     mode: str
     profile: Profile
     exchange: Exchange
+    curve: Curve
     prediction: Prediction
     notes: tuple[str, ...] = field(default_factory=tuple)
 
@@ -78,20 +79,32 @@ def predictions(v: View) -> list[Predicted]:
 
 
 def predicted(v: View, s: Summary, mode: str) -> Predicted | None:
-    """The prediction of one exchange; None where buckets' times or an allreduce's are not known."""
+    """The prediction of one exchange; None where times of buckets, or of allreduces of their sizes, are not known."""
     known, cost = profile(s, mode), source(v, s, mode)
-    if known is None or cost is None:
+    if known is None or cost is None or cost.curve.lacks(known.bucket_bytes):
         return None
-    beyond = [n for n in known.bucket_bytes if not cost.curve.reaches(n)]
-    notes = list(cost.notes) + (
-        [f"{len(beyond)} of {len(known.bucket_bytes)} buckets beyond the curve"] if beyond else []
-    )
+    sizes = known.bucket_bytes
+    notes = list(filter(None, (*cost.notes, cost.curve.stretched(sizes), _below(cost.cpu, sizes))))
     per_byte = s.value(metric_name(mode, "cpu_per_byte")) or 0.0
     if cost.cpu is None:
         notes.append("processor's time from training itself" if per_byte > 0 else "processor's time unknown")
     divided = reduction(v, s.fabric)
     exchange = Exchange(cost.curve, cost.cpu or (lambda n: per_byte * n), divided.value if divided else 0.0)
-    return Predicted(s, mode, known, exchange, predict(known, exchange), tuple(notes))
+    return Predicted(s, mode, known, exchange, cost.curve, predict(known, exchange), tuple(notes))
+
+
+def _below(cpu: Curve | None, sizes: Sequence[float]) -> str:
+    """That the processor's time is not known of such buckets, or nothing."""
+    lacking = cpu.lacks(sizes) if cpu is not None else ""
+    return f"processor's time: {lacking}" if lacking else ""
+
+
+def refusals(v: View) -> list[tuple[Summary, str, str]]:
+    """The exchanges of which all is known but times of allreduces as small, or as large: case, exchange, and why."""
+    trained = [(s, mode) for s in v.of(TRAINING) if not alone(s) for mode in exchanges(s)]
+    found = [(s, mode, profile(s, mode), source(v, s, mode)) for s, mode in trained]
+    return [(s, mode, why) for s, mode, known, cost in found
+            if known is not None and cost is not None and (why := cost.curve.lacks(known.bucket_bytes))]  # fmt: skip
 
 
 def profile(s: Summary, mode: str) -> Profile | None:
@@ -101,8 +114,7 @@ def profile(s: Summary, mode: str) -> Profile | None:
     ready = [at for each in known if (at := number(each)) is not None] if isinstance(known, list | tuple) else []
     if step is None or not sizes or len(ready) != len(sizes):
         return None
-    before = sum(s.value(f"noop.{part}") or 0.0 for part in ("data", "forward"))
-    return Profile(step, before, tuple(sizes), tuple(ready))
+    return Profile(step, s.value("noop.forward") or 0.0, tuple(sizes), tuple(ready))
 
 
 def tensors(s: Summary) -> tuple[list[int], list[float]] | None:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from reports.beside import trainers
 from reports.exchanges import metric_name
 from reports.models import ddp, scaling
+from reports.models.curve import Curve
 from reports.models.fabric import reduction, two_way
 from reports.models.predicted import DPU, Predicted, source, tensors
 from reports.models.scaling import Scaled, Wire
-from reports.models.step import Bounds, Prediction, bounds, fused, predict
+from reports.models.step import Bounds, Exchange, Prediction, Profile, bounds, fused, predict
 from reports.units import rate
 from reports.view import View, alone
 
@@ -22,10 +23,21 @@ BITS = 8
 
 @dataclass(frozen=True)
 class Instead:
-    """Something else than what was measured, in words, and the step that would come of it."""
+    """Something else than what was measured, in words, and the step that would come of it.
+
+    ``note`` is what must be read beside it; why there is none where ``prediction`` is None.
+    """
 
     what: str
-    prediction: Prediction
+    prediction: Prediction | None
+    note: str = ""
+
+    @classmethod
+    def of(cls, what: str, profile: Profile, exchange: Exchange, curve: Curve) -> Instead:
+        """The step of a profile with an exchange, whose time rests on a curve that may not tell its buckets."""
+        if why := curve.lacks(profile.bucket_bytes):
+            return cls(what, None, why)
+        return cls(what, predict(profile, exchange), curve.stretched(profile.bucket_bytes))
 
 
 def wire(v: View, fabric: str) -> Wire | None:
@@ -41,7 +53,7 @@ def fabrics(v: View, p: Predicted) -> Iterator[Instead]:
         cost = source(v, p.summary, p.mode, name) if name != p.summary.fabric else None
         if cost is not None:
             other = replace(p.exchange, time_s=cost.curve, cpu_s=cost.cpu or p.exchange.cpu_s)
-            yield Instead(f"over {name}", predict(p.profile, other))
+            yield Instead.of(f"over {name}", p.profile, other, cost.curve)
 
 
 def line_rate(v: View, p: Predicted) -> Iterator[Instead]:
@@ -49,7 +61,8 @@ def line_rate(v: View, p: Predicted) -> Iterator[Instead]:
     found, declared = wire(v, p.summary.fabric), v.rate(p.summary.fabric)
     if found is not None and declared:
         cost = scaling.other_rate(p.exchange.time_s, p.ranks, found, declared / BITS)
-        yield Instead(f"at line rate, {rate(declared)}", predict(p.profile, replace(p.exchange, time_s=cost)))
+        other = replace(p.exchange, time_s=cost)
+        yield Instead.of(f"at line rate, {rate(declared)}", p.profile, other, p.curve)
 
 
 def offloaded(v: View, p: Predicted) -> Iterator[Instead]:
@@ -57,7 +70,7 @@ def offloaded(v: View, p: Predicted) -> Iterator[Instead]:
     cost = None if p.mode.startswith(DPU) else source(v, p.summary, DPU)
     if cost is not None:
         by_dpus = replace(p.exchange, time_s=cost.curve, cpu_s=cost.cpu or (lambda n: 0.0), apart=cost.cpu is None)
-        yield Instead("allreduce offloaded to DPUs", predict(p.profile, by_dpus))
+        yield Instead.of("allreduce offloaded to DPUs", p.profile, by_dpus, cost.curve)
 
 
 def fusions(p: Predicted) -> Iterator[Instead]:
@@ -67,7 +80,8 @@ def fusions(p: Predicted) -> Iterator[Instead]:
         return
     for cap, told in CAPS:
         sizes, ready = ddp.rebuilt(*known, ddp.limits(cap))
-        yield Instead(told if cap == 0 else f"buckets of {told}", predict(fused(p.profile, sizes, ready), p.exchange))
+        what = told if cap == 0 else f"buckets of {told}"
+        yield Instead.of(what, fused(p.profile, sizes, ready), p.exchange, p.curve)
 
 
 def alternatives(v: View, p: Predicted) -> list[Instead]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fabrics.model import Fabric
-from microbench.job import Job
+from microbench.job import Job, differing
 
 REAL = Fabric("eth0", "tcp", ("a", "b"))
 LAB = Fabric("eth10g", "tcp", ("h0", "h1"), emulated=True, lab="lab")
@@ -30,3 +30,19 @@ def test_oversubscription(fabric: Fabric, hosts: str, cpus: list[tuple[int, ...]
     nothing: Any = None
     job = Job(nothing, nothing, fabric, tuple(hosts.split()), tuple(roles.split()), tuple(cpus))
     assert job.oversubscribed is crowded
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "expected"),
+    [
+        ({"size": "8", "sync": "auto"}, {"size": "8", "sync": "barrier"}, {"sync": "auto"}),
+        ({"size": "8", "dtype": "int8", "n": "9"}, {"size": "4", "dtype": "int8", "n": "9"},
+         {"size": "8", "dtype": "int8"}),
+        ({"size": "8", "dtype": "int8"}, {"size": "8", "dtype": "float32"}, {"size": "8", "dtype": "int8"}),
+        ({"size": "8"}, {"size": "8", "dpus": "d0"}, {"dpus": None}),
+    ],
+)  # fmt: skip
+def test_of_ranks_that_disagree_only_what_differs_is_told(
+    mine: dict[str, str], theirs: dict[str, str], expected: dict[str, str | None]
+) -> None:
+    assert differing(mine, theirs) == expected

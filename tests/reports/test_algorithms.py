@@ -157,6 +157,18 @@ def test_launches_that_overlap_are_not_told_apart() -> None:
     assert contest.winner is None, "the slowest launch of the library took longer than the fastest of the ring"
 
 
+@pytest.mark.parametrize(("launches", "ranked"), [(1, True), (2, False), (5, False), (6, True)])
+def test_the_range_of_a_few_launches_ranks_nobody(tmp_path: Path, launches: int, ranked: bool) -> None:
+    """Two launches of each lie apart by chance once in three."""
+    f = Folder(launches)
+    for launch in range(1, launches + 1):
+        plant(f, "library", 8, 20.0 + 0.01 * launch, launch=launch)
+        plant(f, "ring", 8, 30.0 + 0.01 * launch, launch=launch)
+    assert bool(findings(f, tmp_path)) == ranked
+    why = f"not ranked, as its time says too little of the call: only a range of {launches} launches, where a verdict"
+    assert (why in " ".join(chapter(f, tmp_path).split())) == (not ranked)
+
+
 @pytest.mark.parametrize(("launches", "warned"), [(1, True), (6, False)])
 def test_one_launch_is_told_to_say_little(tmp_path: Path, launches: int, warned: bool) -> None:
     f = Folder(launches)

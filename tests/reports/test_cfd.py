@@ -91,6 +91,12 @@ def test_no_difference_and_no_interval_are_said(tmp_path: Path) -> None:
     assert "blocking: NO CONCLUSION, no intervals to compare" in text(few, tmp_path / "few")[1][7]
 
 
+def test_the_range_of_a_few_launches_is_no_verdict(tmp_path: Path) -> None:
+    told = text(folder(2), tmp_path)[1][7]
+    assert "blocking: NO CONCLUSION, only a range of 2 launches, where a verdict takes 6 (step 1.3" in told
+    assert "COSTS TIME" not in told
+
+
 def test_other_chapters_leave_it_to_6_and_7(chapters: dict[int, str]) -> None:
     assert "cells_per_s" not in chapters[4]
     assert "euler" not in chapters[4]

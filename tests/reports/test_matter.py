@@ -132,3 +132,56 @@ def test_ranks_on_dpus_train_nothing(tmp_path: Path) -> None:
     steps.add(f, "eth2g5", PAIR, ranks=4, roles=("host", "host", "dpu", "dpu"), hosts=("h0", "h1", "d0", "d1"))
     steps.add(f, "eth2g5", {"gloo": 1.0})
     assert [beside.trainers(s) for s in view(load(f.write(tmp_path))).of("train")] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("slow", "fast", "noop", "verdict"),
+    [(0.95, 1.05, 0.85, "THE SLOWER FABRIC COSTS LESS, which it cannot by itself"),
+     (1.30, 1.05, 0.85, "THE SLOWER FABRIC COSTS TIME"),
+     (1.05, 1.05, 0.85, "NO DIFFERENCE SHOWS in exposed communication"),
+     (0.95, 1.05, 0.70, "NO DIFFERENCE SHOWS in exposed communication")],
+)  # fmt: skip
+def test_a_slower_fabric_that_comes_out_better_is_not_called_equal(
+    tmp_path: Path, slow: float, fast: float, noop: float, verdict: str
+) -> None:
+    """It cannot be better by itself: that says something of the measurement, and is said."""
+    f = Folder()
+    for fabric, step_s, noop_s in (("eth2g5", slow, noop), ("eth10g", fast, 0.85 if noop == 0.85 else 0.80)):
+        steps.add(f, fabric, {"gloo": step_s}, noop_s=noop_s)
+    text = flat(chapter(f, tmp_path))
+    (found,) = findings(tmp_path)
+    assert found["values"]["verdict"].startswith(verdict)
+    assert f"by gloo: {verdict}" in text or f"EMULATED): {verdict}" in text
+
+
+def test_a_shorter_time_that_is_no_clear_share_of_the_step_may_cost_less(tmp_path: Path) -> None:
+    """The slower fabric's machine is twice as fast: exposed time is half, its share of the step the same."""
+    f = Folder()
+    steps.add(f, "eth2g5", {"gloo": 0.55}, noop_s=0.425)
+    steps.add(f, "eth10g", {"gloo": 1.10}, noop_s=0.850)
+    said = "THE SLOWER FABRIC MAY COST LESS, which it cannot by itself: exposed communication is shorter, but not"
+    assert said in flat(chapter(f, tmp_path))
+
+
+@pytest.mark.parametrize(("launches", "judged"), [(1, True), (2, False), (5, False), (6, True)])
+def test_no_verdict_rests_on_the_range_of_a_few_launches(tmp_path: Path, launches: int, judged: bool) -> None:
+    """Two launches on each side lie apart by chance once in three, so it takes six, or the samples of one."""
+    f = Folder(launches)
+    for launch in range(1, launches + 1):
+        steps.add(f, "eth2g5", {"gloo": 1.30 + 0.001 * launch}, launch=launch)
+        steps.add(f, "eth10g", {"gloo": 1.00 + 0.001 * launch}, launch=launch)
+    text = flat(chapter(f, tmp_path))
+    (found,) = findings(tmp_path)
+    assert found["values"]["verdict"] == ("THE SLOWER FABRIC COSTS TIME" if judged else "NO CONCLUSION")
+    assert ("COSTS TIME" in text) == judged
+    few = f"NO CONCLUSION: exposed communication has only a range of {launches} launches, where a verdict takes 6: 4"
+    assert (few in text) == (not judged)
+
+
+def test_nor_does_one_on_whole_steps(tmp_path: Path) -> None:
+    f = Folder(2)
+    for launch in (1, 2):
+        for fabric, step_s in (("eth2g5", 1.3), ("eth10g", 1.0)):
+            f.add("train", fabric, launch=launch, backend="gloo", workload="m", metrics={"step": metric(step_s)})
+    said = "NO CONCLUSION: range of 2 launches, where a verdict takes 6: step 1.30x [1.30, 1.30]."
+    assert said in flat(chapter(f, tmp_path))

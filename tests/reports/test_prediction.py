@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +33,15 @@ def method(**more: Any) -> dict[str, Any]:
             "gradient_ready_s": {"parameters": READY, "buckets": {FUSION: BUCKETS_READY}}, **more}  # fmt: skip
 
 
-def run(folder: Path, error: float = 0.0, overlap: bool = True) -> View:
+def run(
+    folder: Path, error: float = 0.0, overlap: bool = True, sizes: Sequence[int] = (1 << 20, 16 << 20, 64 << 20)
+) -> View:
     """Both networks; a step takes what follows from its buckets, but for ``error`` of it."""
     f = Folder()
     for fabric, rate in WIRE.items():
         f.add("latency", fabric, 8, metrics={"time": metric(30e-6)})
         f.add("bandwidth", fabric, 1 << 20, direction="uni", metrics={"bandwidth": metric(rate, "bytes/s")})
-        for nbytes in (1 << 20, 16 << 20, 64 << 20):
+        for nbytes in sizes:
             times = {"time": metric(nbytes / rate)}
             f.add("allreduce", fabric, nbytes, backend="gloo", dtype="float32", ranks_per_host=1, metrics=times)
             spent = {f"gloo.{name}": metric(t) for name, t in (("pure", nbytes / rate), ("cpu", CPU * nbytes),
@@ -82,7 +86,7 @@ def test_the_processors_time_is_training_s_own_where_nothing_else_tells_it(tmp_p
 def test_what_if_uses_the_other_fabric_s_curve_and_torch_s_buckets(tmp_path: Path) -> None:
     v = run(tmp_path)
     slow, fast = (one(v, name) for name in WIRE)
-    told = {other.what: other.prediction for other in whatif.alternatives(v, slow)}
+    told = {other.what: other.prediction for other in whatif.alternatives(v, slow) if other.prediction}
     assert told["over eth10g"].step_s == pytest.approx(fast.prediction.step_s)
     assert told[f"buckets of {FUSION}"].step_s < told["buckets of 100 MiB"].step_s
     single = predict(slow.profile, slow.exchange).exchange_s
@@ -112,3 +116,32 @@ def test_a_record_without_times_of_gradients_is_not_predicted(tmp_path: Path) ->
     f.add("train", "eth10g", backend="gloo", workload="net", metrics={"step": metric(0.3), "step_noop": metric(0.2)})
     v = view(load(f.write(tmp_path / "run")))
     assert predictions(v) == [] and prediction.blocks(v) == []
+
+
+def test_what_has_no_allreduce_as_small_is_not_told_by_the_time_of_a_larger_one(tmp_path: Path) -> None:
+    """Tensors from 1 MB on, allreduces from 16 MiB on: a bucket per tensor has no time, and the row says why."""
+    v = run(tmp_path, sizes=(16 << 20, 64 << 20))
+    unfused = {other.what: other for other in whatif.alternatives(v, one(v, "eth2g5"))}["a bucket per tensor"]
+    assert unfused.prediction is None
+    assert unfused.note == "5 of 5 buckets below 16 MiB, the smallest size measured"
+    text = " ".join("\n\n".join(prediction.blocks(v)).split())
+    assert re.search(r"a bucket per tensor n/a n/a ", text)
+    assert "- eth2g5 EMULATED: buckets of 1 MiB: 3 of 4 buckets below 16 MiB, the smallest size measured." in text
+
+
+def test_one_size_of_allreduce_is_no_curve(tmp_path: Path) -> None:
+    """Neither a step, nor what if, nor thousands of hosts follow from it; that is said."""
+    v = run(tmp_path, sizes=(1 << 20,), overlap=False)
+    assert predictions(v) == []
+    assert list(prediction.findings(v)) == []
+    text = " ".join("\n\n".join(prediction.blocks(v)).split())
+    assert text.count("- net by gloo over eth") == 2
+    assert "EMULATED: not predicted, nor what if: only 1 MiB was measured, and a curve takes two sizes." in text
+    assert "Scaling efficiency" not in text and "What if: the step" not in text
+
+
+def test_buckets_beyond_the_largest_size_are_noted(tmp_path: Path) -> None:
+    v = run(tmp_path, sizes=(1 << 20, 2 << 20))
+    said = "2 of 2 buckets beyond 2 MiB, the largest size measured: at its last rate"
+    assert said in one(v, "eth10g").notes
+    assert any(said in found.text for found in prediction.findings(v))

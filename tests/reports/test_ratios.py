@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from microbench.record import Metric
-from reports.ratios import ratio, speed
+from reports.ratios import ratio, side, speed, unjudged
 from reports.summary import Summary, summarise
 from tests.reports.folder import Folder
 
@@ -67,3 +67,23 @@ def test_mixed_bases_are_both_named() -> None:
     got = ratio(summarise(f.records)[0], _case(1.0, 0.9, 1.1), "m")
     assert got is not None
     assert got.basis == "range of 2 launches and within one launch"
+
+
+@pytest.mark.parametrize(
+    ("launches", "step", "where", "why"),
+    [(1, 1.0, 1, ""), (2, 1.0, None, "only a range of 2 launches, where a verdict takes 6"), (6, 1.0, 1, ""),
+     (6, -1.0, -1, ""), (6, 0.0, 0, "")],
+)  # fmt: skip
+def test_only_an_interval_tells_sides_apart(launches: int, step: float, where: int | None, why: str) -> None:
+    f = Folder(launches)
+    for fabric, value in (("eth2g5", 2.0 + step), ("eth10g", 2.0)):
+        for launch in range(1, launches + 1):
+            found = {"m": Metric(value + 0.01 * launch, "s", 30, value - 0.1, value + 0.1)}
+            f.add("train", fabric, launch=launch, metrics=found)
+    slow, fast = summarise(f.records)
+    assert side(slow, fast, "m") == where
+    assert unjudged(slow, fast, "m") == why
+    assert unjudged(slow, fast, "absent") == "no intervals to compare"
+    found = ratio(slow, fast, "m")
+    assert found is not None
+    assert (found.judged, found.beyond_one) == (where is not None, bool(where))

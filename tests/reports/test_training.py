@@ -52,8 +52,9 @@ def test_fabrics_stand_beside_each_other_with_all_quantities(tmp_path: Path) -> 
         assert len(cells) == 2 and all("[" in cell for cell in cells), label
     assert row(text, "cpu ns/byte") == [["1.200 [1.176, 1.224]"] * 2]
     assert row(text, "efficiency %")[0][0].startswith("76.4 [")
+    assert (row(text, "n"), row(text, "n alone")) == ([["12", "12"]], [["4", "4"]])
     assert row(text, "notes") == [["EMULATED", "EMULATED"]]
-    assert "one rank alone, the base of efficiency (weak scaling): eth2g5 840.0 [831.6, 848.4] ms" in flat(text)
+    assert "one rank alone, the base of efficiency (weak scaling): eth2g5 840.0 [831.6, 848.4] ms (n 4)" in flat(text)
     assert "gradients 102.2 MB; 1 thread a rank" in flat(text)
 
 
@@ -93,8 +94,9 @@ def test_the_ratio_of_steps_is_of_the_same_launches(tmp_path: Path, launches: in
         steps.add(f, "eth2g5", {"gloo": 1.10 * slow, "mpi": 1.00 * slow}, noop_s=0.85 * slow, launch=launch)
     text = flat(chapter(f, tmp_path))
     basis = {1: "within one launch", 3: "range of 3 launches", 6: "over 6 launches"}[launches]
+    said = "no verdict below 6 launches" if launches == 3 else "shorter"
     ratio = "0.91x [0.87, 0.95]" if launches == 1 else "0.91x [0.91, 0.91]"
-    assert f"steps over those by gloo, {basis}: eth2g5 (EMULATED) mpi {ratio} (shorter)." in text
+    assert f"steps over those by gloo, {basis}: eth2g5 (EMULATED) mpi {ratio} ({said})." in text
     (found,) = [one for one in findings(tmp_path) if "step_ratio" in one["values"]]
     assert found["values"]["step_ratio"]["eth2g5"]["mpi"]["value"] == pytest.approx(1 / 1.1)
 
@@ -172,7 +174,7 @@ def test_old_records_are_shown_as_they_were(tmp_path: Path) -> None:
 
 
 def test_data_time_is_told_apart_from_what_the_network_takes(tmp_path: Path) -> None:
-    """A slow loader makes the step longer, and data time with it; exposed communication stays."""
+    """A slow loader makes data time longer, beside the step; exposed communication stays, and images take both."""
     f = Folder()
     slow = steps.add(f, "eth2g5", {"gloo": 1.10})
     metrics = {**slow.metrics, "gloo.data": metric(0.3, n=12)}
@@ -231,3 +233,37 @@ def test_a_ratio_within_launches_needs_both_metrics_and_positive_ones() -> None:
     )
     assert within(s, f.records, "a", "zero") is None
     assert within(s, f.records, "a", "absent") is None
+
+
+def test_images_of_a_tail_wait_for_their_loader_too(tmp_path: Path) -> None:
+    """32 images in 1.25 s that were waited for 0.35 s before; as many as the record says train."""
+    f = Folder()
+    record = steps.add(f, "eth2g5", {"gloo": 1.0}, method=steps.method({"gloo": 1.0}, images=16))
+    long = {"gloo.step_p90": metric(1.25, n=400), "gloo.data": metric(0.35, n=400)}
+    f.records[-1] = type(record)(**{**vars(record), "metrics": {**record.metrics, **long}})
+    assert row(chapter(f, tmp_path), "images/s p90") == [["10.00"]]
+    assert images(f.records, "gloo") == 16
+
+
+def test_an_efficiency_without_an_interval_says_how_few_steps_it_rests_on(tmp_path: Path) -> None:
+    f = Folder()
+    record = steps.add(f, "eth2g5", {"gloo": 1.0})
+    few = {"gloo.efficiency": metric(1.223, "1", 2, None, note="n=2 < 7"), "step_alone": metric(1.2, n=2, half=None)}
+    f.records[-1] = type(record)(**{**vars(record), "metrics": {**record.metrics, **few}})
+    text = chapter(f, tmp_path)
+    assert row(text, "efficiency %") == [["122.3 (n=2 < 7)"]]
+    assert row(text, "n alone") == [["2"]]
+    assert "eth2g5 1200.0 ms (n 2, no interval) a step" in flat(text)
+
+
+def test_what_launches_warned_of_stands_beside_their_numbers(tmp_path: Path) -> None:
+    """The optimizer, which no exchange touches, took longer without one: exposed communication is too low."""
+    f = Folder(2)
+    for fabric, launch in (("eth2g5", 1), ("eth2g5", 2), ("eth10g", 1), ("eth10g", 2)):
+        told = [f"the optimizer took {9 + launch}.5 ms, and exposed is too LOW"] if fabric == "eth10g" else []
+        steps.add(f, fabric, {"gloo": 1.0}, launch=launch, method=steps.method({"gloo": 1.0}, warnings=told))
+    text = flat(chapter(f, tmp_path))
+    said = "- WARNING: eth10g, in 2 of 2 launches, so in launch 1: the optimizer took 10.5 ms, and exposed is too LOW."
+    assert text.count("- WARNING") == 1 and said in text
+    (found,) = [one for one in findings(tmp_path) if "exposed_fraction" in one["values"]]
+    assert found["text"].endswith("WARNED OF: eth10g (EMULATED).")

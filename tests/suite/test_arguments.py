@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from suite.arguments import duration, seconds, share
+from suite.arguments import MOST, count, duration, seconds, share, whole
 
 
 @pytest.mark.parametrize("text", ["86401", "1e400", "inf"])
@@ -36,3 +36,23 @@ def test_the_longest_times_are_taken() -> None:
 def test_a_share_says_that_it_is_below_1(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match=f"'{text}' is not a part from 0 to below 1"):
         share(text)
+
+
+@pytest.mark.parametrize("text", ["2147483648", "9223372036854775808", "9" * 5000])
+def test_a_count_that_no_int_holds_is_too_large(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="is too large: at most 2147483647") as told:
+        count(text)
+    assert len(str(told.value)) < 100
+    assert (count(str(MOST)), count("007"), whole("0")) == (MOST, 7, 0)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "1.5", "", "\u0663", "1e3"])
+def test_what_is_no_count_is_told_so(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="is not a whole number from 1 on"):
+        count(text)
+
+
+def test_a_seed_beyond_63_bits_is_too_large() -> None:
+    assert whole(str(2**63 - 1)) == 2**63 - 1
+    with pytest.raises(argparse.ArgumentTypeError, match="is too large: at most 9223372036854775807"):
+        whole(str(2**63))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fabrics.errors import CannotRun, UserError
+from fabrics.errors import UserError
 from microbench.case import Outcome
 from microbench.record import Metric, Record
 from microbench.registry import TRAIN, Benchmark
@@ -49,7 +49,11 @@ def test_images_are_small_where_nothing_is_said(model: str, side: int) -> None:
 @pytest.mark.parametrize(
     ("text", "error", "said"),
     [
-        ("--hook dpu", CannotRun, "dpu: say which ranks are DPUs: --roles host,host,dpu,dpu or --dpus D"),
+        ("--hook dpu", UserError, "dpu: say which ranks are DPUs: --roles host,host,dpu,dpu or --dpus D"),
+        ("--hook gloo+", UserError, "train: exchange 'gloo\\+': behind the \\+ stands"),
+        ("--hook mpi --thread-level single", UserError, "--hook mpi takes MPI at thread level multiple: leave out"),
+        ("--hook gloo,mpi-ring --thread-level serialized", UserError, "leave out --thread-level serialized"),
+        ("--batch 99999999", UserError, "batch is '99999999': at most 16777216"),
         ("--hook gloo,,mpi", UserError, "unknown exchange ''"),
         ("--data mnist", UserError, "data is 'mnist': one of synthetic, cifar10:PATH or folder:PATH"),
         ("--peer sleeps", UserError, "peer is 'sleeps': one of computes, replayed"),
@@ -94,7 +98,9 @@ def test_other_benchmarks_train_nothing_and_training_takes_dpus() -> None:
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
+        (("--batch", "9223372036854775808"), 2, "'9223372036854775808' is too large: at most 2147483647"),
         (("--hook", "tcp"), 2, "unknown exchange 'tcp': it begins with one of gloo, mpi, dpu, nccl"),
+        (("--fabric", "tcp-lo", "--data", "cifar10:/nowhere"), 2, "cifar10:/nowhere: no such folder: it must hold"),
         (("--sizes", "8"), 2, "train moves no data: leave out --sizes"),
         (("--algorithm", "ring"), 2, "train has no algorithm 'ring': leave out --algorithm"),
         ((), 4, "train needs 2 ranks or more: start it with mpiexec, or name a --fabric to launch them over"),
@@ -118,10 +124,34 @@ def test_exchanges_stand_beside_each_other_and_what_a_step_is_made_of_below() ->
     assert title.startswith("# train: 2 ranks")
     assert "no data" not in title
     assert proof == "# proof: unknown"
-    assert workload.endswith("a step without an exchange 800.0 ms, one rank alone 700.0 ms")
+    assert workload.endswith("a step without an exchange 800.0 ms, one rank alone 700.0 ms (n 2)")
     assert heads.split()[:3] == ["exchange", "step", "ms"]
     assert first.split()[:5] == ["gloo+64M", "900.0", "[890.0,", "910.0]", "100.00"]
     assert second.split()[:2] == ["mpi", "850.0"]
     assert [line.split()[:3] for line in parts] == [
         ["gloo+64M", "-", "310.0"], ["mpi", "-", "310.0"], ["noop", "-", "300.0"],
     ]  # fmt: skip
+
+
+def test_what_was_not_measured_is_a_line_without_a_title() -> None:
+    record = Record("x", "train", "eth10g", "failed", "rank 1 on h1: folder:/d: no such folder", ranks=2)
+    (told,) = benchtrain.lines(RunData({}, (record,)), MB_PER_S)
+    assert told == "failed: rank 1 on h1: folder:/d: no such folder"
+
+
+def test_efficiency_is_told_with_its_interval_or_why_not_and_threads_in_the_heading() -> None:
+    metrics = {
+        "step": Metric(0.9, "s", 8), "step_noop": Metric(0.8, "s", 8), "step_alone": Metric(0.7, "s", 2),
+        "gloo.step": Metric(0.9, "s", 8, 0.8, 1.0), "gloo.efficiency": Metric(0.78, "1", 2, note="n=2 < 7"),
+        "mpi.step": Metric(0.9, "s", 8, 0.8, 1.0), "mpi.efficiency": Metric(0.78, "1", 8, 0.7, 0.8),
+    }  # fmt: skip
+    method = {"threads": 1, "data": "folder:/d", "warnings": ["the optimizer took longer"]}
+    record = Record("x", "train", "eth10g", "ok", workload="w", metrics=metrics, method=method, ranks=2)
+    _, _, base, counted, data, heads, gloo, mpi, *rest = benchtrain.lines(RunData({}, (record,)), MB_PER_S)
+    assert base.endswith("one rank alone 700.0 ms (n 2)")
+    assert counted.startswith("# 8 rounds of steps, 1 thread a rank; exposed: ")
+    assert "data is beside it" in data
+    assert heads.split()[-3:] == ["%", "95", "%"]
+    assert gloo.endswith("78.0  n=2 < 7")
+    assert mpi.endswith("78.0  [70.0, 80.0]")
+    assert rest[-1] == "# the optimizer took longer"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from fabrics.errors import UserError
 from fabrics.model import Fabric
 from microbench import registry
+from microbench.case import Case
+from suite import trained
 from suite.plan import Plan, estimate_s, make_plan
 from suite.planfile import parse
 
@@ -88,3 +92,27 @@ def test_estimate_grows_with_what_is_compared_and_with_slow_types() -> None:
     assert plain < estimate(", exchanges = ['gloo+unfused']")
     assert plain < estimate(", dtype = 'bfloat16'")
     assert estimate(", scaling = 'strong'") < plain
+
+
+def test_images_of_files_take_time_to_load_in_estimate_and_deadline() -> None:
+    def case(more: str) -> Case:
+        return plan(f"{PLAIN}{more}").jobs[0].cases[0]
+
+    made_up, few, many = (case(f", data = '{kind}'") for kind in ("synthetic", "cifar10:/d", "folder:/d"))
+    assert estimate_s(made_up, FAST) < estimate_s(few, FAST) < estimate_s(many, FAST)
+    assert many.deadline_s - made_up.deadline_s > 2 * 6 * 16 * 0.02
+    assert estimate_s(case(", augment = true"), FAST) > estimate_s(made_up, FAST)
+
+
+def test_images_that_are_not_here_are_refused_before_anything_is_launched(tmp_path: Path) -> None:
+    options = {"model": "resnet20", "batch": 30_000, "image_px": 32, "data": f"cifar10:{tmp_path}/c"}
+    trained.check_images(options | {"data": "synthetic"}, (2,))
+    with pytest.raises(UserError, match="no such folder: it must hold data_batch_1"):
+        trained.check_images(options, (2,))
+    (tmp_path / "c").mkdir()
+    for number in range(1, 6):
+        with (tmp_path / "c" / f"data_batch_{number}.bin").open("wb") as file:
+            file.truncate(30_730_000)
+    trained.check_images(options | {"batch": 25_000}, (2,))
+    with pytest.raises(UserError, match="50000 images are fewer than a step takes: 30000 on each of 2 ranks"):
+        trained.check_images(options, (2,))

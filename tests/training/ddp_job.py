@@ -38,12 +38,16 @@ def loopback(
     roles: tuple[str, ...] = (),
     emulated: bool = False,
     kind: str = "tcp",
+    left_s: float | None = None,
 ) -> Job:
     """The job of all ranks, each on a core, with a fabric that is the loopback; what is proved is counted here."""
     comm = MPI.COMM_WORLD.Dup()
     fabric = Fabric("fabric", kind, ("here",), {"here": ("lo",)}, emulated=emulated)
     cpus = tuple(comm.allgather(tuple(sorted(os.sched_getaffinity(0)))))
-    return LoopbackJob(Engine(MPI), comm, fabric, ("here",) * comm.Get_size(), roles, cpus, seed=7)
+    engine = Engine(MPI)
+    if left_s is not None:
+        engine.page.enter("a case", 0, time.monotonic_ns() + int(left_s * 1e9))
+    return LoopbackJob(engine, comm, fabric, ("here",) * comm.Get_size(), roles, cpus, seed=7)
 
 
 class LoopbackJob(Job):
@@ -147,7 +151,8 @@ def faults(request: dict[str, Any], plants: Plants) -> ExitStack:
 def measured(MPI: Any, request: dict[str, Any]) -> dict[str, Any]:  # noqa: N803 - the module's own name
     """The outcome of one request as plain data, on every rank."""
     plants = Plants(request.get("delay_s", 0.0))
-    job = loopback(MPI, tuple(request.get("roles", ())), request.get("emulated", False), request.get("kind", "tcp"))
+    told = {name: request[name] for name in ("emulated", "kind", "left_s") if name in request}
+    job = loopback(MPI, tuple(request.get("roles", ())), **told)
     case = Case("train", "fabric", backend="gloo", options=request["options"], **request.get("case", {}))
     with faults(request, plants):
         try:

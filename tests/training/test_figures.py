@@ -133,3 +133,27 @@ def test_fraction_holds_the_truth_often_enough() -> None:
         assert fraction.high is not None
         held += fraction.low <= truth <= fraction.high
     assert held >= 0.95 * trials
+
+
+def test_slow_loader_is_no_communication_but_a_user_waits_for_it() -> None:
+    """Loading takes 100 to 400 ms, more beside steps by the exchange than beside those without: all of it is data."""
+    samples = planted(ranks=2, rounds=9)
+    random = np.random.default_rng(3)
+    without = metrics(samples)
+    samples["m.data"] = random.integers(200, 400, (2, 9)) * MS
+    samples["noop.data"] = random.integers(100, 200, (2, 9)) * MS
+    got = metrics(samples)
+    for name in ("step", "step_noop", "exposed", "exposed_fraction", "efficiency", "m.imbalance", "m.dilation"):
+        assert got[name] == without[name], name
+    assert 0.2 < got["m.data"].value < 0.4
+    whole_s = (samples["m.step"].max(axis=0) + samples["m.data"].max(axis=0)) * 1e-9
+    assert got["images_per_s"].value == pytest.approx(48 / np.median(whole_s))
+    assert got["images_per_s"].value < without["images_per_s"].value
+
+
+def test_efficiency_has_an_interval_from_seven_steps_alone_on_and_says_what_is_missing_below() -> None:
+    scale, step = figures.Scale(48, 1000, 3), np.linspace(0.5, 0.6, 40)
+    enough = figures.efficiency(np.full(7, 0.45), step, scale, level=0.99)  # looks at rounds are none at steps alone
+    few = figures.efficiency(np.full(2, 0.45), step, scale)
+    assert enough.low is not None
+    assert (few.low, few.n, few.note) == (None, 2, "n=2 < 7")

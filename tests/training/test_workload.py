@@ -22,6 +22,8 @@ def test_defaults_and_label() -> None:
         ({"bacth": 4}, "unknown option 'bacth': one of model, batch, image_px, dropout$"),
         ({"batch": 0}, "batch is 0: a positive integer"),
         ({"batch": True}, "batch is True"),
+        ({"batch": 2**63}, "batch is '9223372036854775808': at most 16777216$"),
+        ({"image_px": 10**400}, "image_px is '10+\\.\\.\\.': at most 16384$"),
         ({"image_px": "64"}, "image_px is '64'"),
         ({"model": "vgg16", "image_px": 31}, "image_px is 31: vgg16 needs images of at least 32 px$"),
         ({"model": "alexnet", "image_px": 62}, "alexnet needs images of at least 63 px"),

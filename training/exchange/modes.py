@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from collectives.offload.channel import TRANSPORTS
 from collectives.schedules import ALGORITHMS
 from fabrics.errors import UserError
-from microbench.sizes import parse_sizes
+from microbench.sizes import parse_size, shown
 
 GLOO, MPI, DPU, NCCL = PRIMITIVES = ("gloo", "mpi", "dpu", "nccl")
 USUAL_CAP_BYTES = 25 << 20
@@ -21,6 +21,7 @@ USUAL_CAP_BYTES = 25 << 20
 UNFUSED = "unfused"
 NOOP = "noop"
 _MIB = 1 << 20
+_FUSED = f"behind the + stands {UNFUSED} or one size such as 64M"
 
 
 @dataclass(frozen=True)
@@ -65,10 +66,13 @@ def algorithms(primitive: str) -> tuple[str, ...]:
 def _cap(name: str, fusion: str) -> int:
     if fusion == UNFUSED:
         return 0
-    sizes = parse_sizes(fusion)
-    if len(sizes) != 1 or sizes[0] < 1:
-        raise UserError(f"train: exchange {name!r}: behind the + stands {UNFUSED} or one size such as 64M")
-    return sizes[0]
+    try:
+        nbytes = parse_size(fusion)
+    except UserError as error:
+        raise UserError(f"train: exchange {shown(name)}: {_FUSED}: {str(error).partition(': ')[0]}") from None
+    if nbytes < 1:
+        raise UserError(f"train: exchange {shown(name)}: {_FUSED}")
+    return nbytes
 
 
 def fusion(cap_bytes: int) -> str:

@@ -95,8 +95,12 @@ def test_a_curve_is_read_between_sizes_and_goes_on_at_its_last_rate() -> None:
     curve = Curve.of(Points(np.array([0.0, 100, 1000, 2000]), np.array([1.0, 1, 10, 20]), np.zeros(4)))
     assert [curve(n) for n in (1, 100, 1000, 2000, 5000)] == pytest.approx([1, 1, 10, 20, 50])
     assert curve(316.2278) == pytest.approx(3.162278)
-    assert curve.reaches(1500) and not curve.reaches(3000)
-    assert Curve(np.array([10.0]), np.array([2.0]))(20) == 4
+    assert curve.lacks([100.0, 3000]) == "" == curve.stretched([100.0, 2000])
+    assert curve.lacks([50.0, 99, 3000]) == "2 of 3 buckets below 100 B, the smallest size measured"
+    assert curve.stretched([3000.0]) == "1 of 1 bucket beyond 2000 B, the largest size measured: at its last rate"
+    one = Curve(np.array([10.0]), np.array([2.0]))
+    assert one(20) == 4 and one.lacks([10.0]) == ""
+    assert one.lacks([10.0, 20.0]) == "only 10 B was measured, and a curve takes two sizes"
 
 
 def test_more_hosts_expose_more_and_a_faster_wire_less() -> None:
