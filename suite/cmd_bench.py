@@ -25,16 +25,15 @@ from microbench.record import Record
 from microbench.sizes import parse_sizes
 from reports.load import load
 from reports.summary import WRONG
-from reports.units import BYTE_RATES, Unit
+from reports.units import BYTE_RATES
 from suite import (
     arguments,
     benchcfd,
     benchdpus,
-    benchmodes,
+    benchrows,
     benchtable,
     benchtrain,
     cmd_run,
-    environment,
     flows,
     osuformat,
     overlaps,
@@ -276,31 +275,10 @@ def _rows(job: Job, cases: Sequence[Case], table: registry.Registry, args: argpa
             sys.stdout.buffer.write(protocol.encode({"record": asdict(record), "samples": protocol.pack(samples)}))
             sys.stdout.flush()
         elif args.format == OSU:
-            _print_osu(osuformat.table(table.get(args.name), args.mode), record, samples, not records)
+            benchrows.show_osu(osuformat.table(table.get(args.name), args.mode), record, samples, not records)
         else:
-            _print(record, records, None if args.format == JSON else BYTE_RATES[args.units], timed)
+            benchrows.show(record, records, None if args.format == JSON else BYTE_RATES[args.units], timed)
         records.append(record)
     for line in () if args.format != TABLE else benchtable.notes(records) if timed else benchtable.data(records):
         print(line)
     return int(job.decide(CannotRun.exit_code if any(record.status in WRONG for record in records) else 0))
-
-
-def _print_osu(table: osuformat.Table, record: Record, samples: Samples, first: bool) -> None:
-    lines = osuformat.title(table, record, environment.version()) if first else []
-    print("\n".join([*lines, osuformat.row(table, record, samples)]), flush=True)
-
-
-def _print(record: Record, before: Sequence[Record], byte_rate: Unit | None, timed: bool) -> None:
-    """A line of JSON, or without it a row, under a title and, before the first that has a result, the headings."""
-    if byte_rate is None:
-        print(record.to_json())
-    elif timed:
-        if not before:
-            print(benchtable.title(record))
-        if record.status == "ok" and not any(other.status == "ok" for other in before):
-            print(benchtable.method(record))
-            print(benchtable.columns(record, byte_rate))
-        print(benchtable.row(record, byte_rate))
-    else:
-        print("\n".join([*([] if before else [benchtable.title(record)]), *benchmodes.lines(record, byte_rate)]))
-    sys.stdout.flush()
