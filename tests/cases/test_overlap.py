@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ def test_nothing_overlaps_below_the_timers_noise_and_nothing_is_clamped(sizes: l
             overall, overlap = metrics[f"{mode}.overall"]["value"], metrics[f"{mode}.overlap"]
             if min(pure, compute) < noise_s:
                 assert overlap["value"] is None and "timer noise" in overlap["note"]
+            elif overlap["value"] is None:
+                assert re.search("noise of the times > |is little beside ", overlap["note"])
             else:
                 assert overlap["value"] == pytest.approx((pure + compute - overall) / min(pure, compute))
             assert metrics[f"{mode}.exposed"]["value"] == pytest.approx(overall - compute)
@@ -43,8 +46,9 @@ def test_nothing_overlaps_below_the_timers_noise_and_nothing_is_clamped(sizes: l
 
 def test_of_no_bytes_at_all_there_is_no_overlap(sizes: list[dict[str, Any]]) -> None:
     """MPI returns from an allgather of 0 bytes at once: no clock can tell what that hides."""
-    assert sizes[0]["metrics"]["host.overlap"]["value"] is None
-    assert sizes[-1]["metrics"]["host.overlap"]["value"] is not None
+    none, many = (sizes[at]["metrics"]["host.overlap"] for at in (0, -1))
+    assert none["value"] is None and "timer noise" in none["note"]
+    assert many["value"] is not None or "timer noise" not in many["note"]
 
 
 def test_who_makes_progress_is_a_mode_and_the_cores_are_told() -> None:

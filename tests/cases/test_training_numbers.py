@@ -77,15 +77,19 @@ def test_the_step_waits_for_the_exchange_and_what_came_is_right() -> None:
 
 
 @pytest.mark.parametrize("exchange", ["nccl", "nccl+64M"])
-def test_what_only_a_stream_waits_for_is_not_timed_by_the_hosts_clock(exchange: str) -> None:
-    from training.exchange import opened
+def test_what_only_a_stream_waits_for_is_timed_once_the_device_has_done_it(
+    exchange: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import torch
 
-    class Here:
-        comm = None
+    from training.replica import Replica
 
-    class Cast:
-        here = Here()
-        setup = Setup.of({"model": "resnet20", "exchanges": [exchange]})
+    class Waiting:
+        _device = Setup.of({"model": "resnet20", "exchanges": [exchange]}).device
 
-    cast: Any = Cast()
-    assert opened.lacking(cast) == "nccl takes device memory: training runs on the hosts' processors"
+    waited: list[str] = []
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: waited.append(Waiting._device))
+    at: Any = Waiting()
+    before = time.perf_counter_ns()
+    assert Replica._now(at) >= before
+    assert waited == ["cuda"]
