@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -78,13 +79,17 @@ def test_processes_of_other_hosts_are_not_looked_for(page: Page, tmp_path: Path)
     assert "no rank of its host" in told(page, [("vm", 0), ("other", 1), ("other", 77)], tmp_path)[2]
 
 
-def test_a_watch_leaves_signals_and_threads_as_they_were() -> None:
-    before, threads = signal.getsignal(signal.SIGINT), threading.active_count()
-    with Lookout().on_watch():
-        assert signal.getsignal(signal.SIGINT) is not before
-        assert threading.active_count() == threads + 1
-    assert signal.getsignal(signal.SIGINT) is before
-    assert threading.active_count() == threads
+@pytest.mark.parametrize("before", [signal.default_int_handler, signal.SIG_IGN])
+def test_a_watch_leaves_signals_and_threads_as_they_were(before: Any) -> None:
+    found, threads = signal.signal(signal.SIGINT, before), threading.active_count()
+    try:
+        with Lookout().on_watch():
+            assert (signal.getsignal(signal.SIGINT) is before) == (before is signal.SIG_IGN)
+            assert threading.active_count() == threads + 1
+        assert signal.getsignal(signal.SIGINT) is before
+        assert threading.active_count() == threads
+    finally:
+        signal.signal(signal.SIGINT, found)
 
 
 def _heed_interrupts() -> None:
