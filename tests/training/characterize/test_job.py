@@ -76,7 +76,7 @@ def test_a_rank_without_torch_is_told_and_numpy_computes_for_all() -> None:
     assert got["metrics"]["host.conv"] == got["metrics"]["host.conv_all"]
     assert got["metrics"]["dpu.conv"]["note"] == "n/a: no torch here"
     assert got["method"]["torch"] is None
-    assert got["method"]["warnings"] == ["no torch on ranks 1: numpy computes, on all ranks"]
+    assert "no torch on ranks 1: numpy computes, on all ranks" in got["method"]["warnings"]
 
 
 def test_a_rank_that_fails_is_named_and_nobody_waits_for_it() -> None:
