@@ -12,6 +12,7 @@ from training.cast import Cast
 from training.models import MODELS, Model
 from training.offloaded import served
 from training.setup import DTYPES, FLOAT32, Setup
+from training.workload import Workload
 
 
 def run(job: Job, case: Case) -> Outcome:
@@ -27,7 +28,7 @@ def run(job: Job, case: Case) -> Outcome:
         where = f"{case.backend} on {case.device}"
         raise Unsupported(f"training by this forms its group over {setup.backend} on {setup.device}, not over {where}")
     model = MODELS[setup.workload.model]
-    if reason := too_small(model, setup):
+    if reason := too_small(model, setup.workload):
         raise Unsupported(reason)
     if reason := threadless(job, setup):
         raise Unsupported(reason)
@@ -60,9 +61,8 @@ def setup_of(case: Case) -> Setup:
     return Setup.of(options)
 
 
-def too_small(model: Model, setup: Setup) -> str:
+def too_small(model: Model, workload: Workload) -> str:
     """Why batch normalisation cannot train on so little: it needs two values per channel at the end."""
-    workload = setup.workload
     if workload.batch > 1 or workload.image_px >= model.alone_px:
         return ""
     return f"{workload.label}: batch normalisation needs a batch of 2 or images of at least {model.alone_px} px"
