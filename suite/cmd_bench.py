@@ -74,11 +74,7 @@ def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
              " float32 in others)",
     )  # fmt: skip
     parser.add_argument(
-        "--iterations",
-        type=arguments.count,
-        default=1000,
-        metavar="N",
-        help="at most so many (default 1000); offload_* and overlap_* take 2 at least",
+        "--iterations", type=arguments.count, default=1000, metavar="N", help="at most so many (default 1000)"
     )
     parser.add_argument(
         "--seconds", type=arguments.seconds, metavar="X",

@@ -127,14 +127,13 @@ def _set(there: Controller, folder: Path, quota_us: int | None) -> None:
     with suppress(OSError):  # what the kernel took is read back below, whether it complained or not
         there.write(folder, quota_us)
     if (seen := there.read(folder)) != (quota_us, PERIOD_US):
-        asked = "no CPU quota" if quota_us is None else f"a CPU quota of {_spelled((quota_us, PERIOD_US))}"
-        least = f"the least is {_spelled((_SMALLEST_QUOTA_US, PERIOD_US))}"
-        raise CannotRun(f"{folder.name}: {asked} is refused by the kernel: {least}; it stays at {_spelled(seen)}")
+        asked = "no CPU quota" if quota_us is None else f"a CPU quota of {quota_us} us in {PERIOD_US} us"
+        least = f"at least {_SMALLEST_QUOTA_US} us, {100 * _SMALLEST_QUOTA_US / PERIOD_US:g} % of a core"
+        raise CannotRun(f"{folder.name}: {asked} is refused by the kernel, which has {_spelled(seen)}: {least}")
 
 
 def _spelled(seen: tuple[int | None, int]) -> str:
-    """A quota as a share of a core, and as the kernel counts it."""
-    return "no limit" if seen[0] is None else f"{100 * seen[0] / seen[1]:g} % of a core ({seen[0]} of {seen[1]} us)"
+    return "no limit" if seen[0] is None else f"{seen[0]} us in {seen[1]} us"
 
 
 def remove(lab: str) -> bool:
