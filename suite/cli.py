@@ -35,8 +35,8 @@ class Parser(argparse.ArgumentParser):
         raise UserError(f"{message} (see {self.prog} --help)")
 
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+def parser(command: str = "") -> argparse.ArgumentParser:
+    """The whole command line, or no more of it than ``command`` takes: every rank of a job starts with it."""
     top = Parser(
         prog="fabricbench",
         description="Measure what a cluster's fabrics can do, prove where the bytes went, and tell whether it matters.",
@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=_version())
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
-    for name in _COMMANDS:
+    for name in (command,) if command in _COMMANDS else _COMMANDS:
         importlib.import_module(f"suite.cmd_{name}").add(commands)
     return top
 
@@ -75,8 +75,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
+    words = _words(argv)
     try:
-        return parser().parse_args(argv)
+        return parser(next(iter(words), "")).parse_args(words)
     except SystemExit:
         sys.stdout.flush()  # help that cannot be written is an error, not silence
         raise
@@ -84,7 +85,11 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def _in_a_job(argv: Sequence[str] | None) -> bool:
     """Whether this is the one command whose ranks start MPI and wait there for each other."""
-    return list(sys.argv[1:] if argv is None else argv)[:1] == ["bench"]
+    return _words(argv)[:1] == ["bench"]
+
+
+def _words(argv: Sequence[str] | None) -> list[str]:
+    return list(sys.argv[1:] if argv is None else argv)
 
 
 def _told(message: str, code: int) -> int:

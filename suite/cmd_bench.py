@@ -33,7 +33,6 @@ from suite import (
     benchrows,
     benchtable,
     benchtrain,
-    cmd_run,
     flows,
     osuformat,
     overlaps,
@@ -134,6 +133,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _launched(args: argparse.Namespace, table: registry.Registry) -> int:
     """Measure on ranks of our own, over a fabric that is named, and print what a job of the user's would."""
+    from suite import cmd_run  # noqa: PLC0415 - what launches is nothing that the ranks of a job need
+
     if mpi.launched_size() > 1:
         raise UserError("--fabric launches ranks of its own: leave it out in a job of yours, or start without mpiexec")
     file = benchtrain.plan(args, table.get(args.name))
