@@ -9,9 +9,8 @@ from collectives.offload.tune import Tuned, choose_chunk
 from microbench.case import Outcome
 from microbench.dtypes import dtype
 from training.cast import Cast
+from training.exchange.modes import USUAL_CAP_BYTES
 from training.models import MODELS
-
-USUAL_BUCKET_BYTES = 25 << 20  # torch's
 
 
 def tuned(cast: Cast) -> Tuned:
@@ -22,7 +21,7 @@ def tuned(cast: Cast) -> Tuned:
     if cast.crew is None:
         raise ValueError("there are no DPUs in this case")
     kind = dtype(cast.setup.dtype)
-    count = min(MODELS[cast.setup.workload.model].parameters, USUAL_BUCKET_BYTES // kind.nbytes)
+    count = min(MODELS[cast.setup.workload.model].parameters, USUAL_CAP_BYTES // kind.nbytes)
     return choose_chunk(cast.crew, "allreduce", kind, count, cast.transport)
 
 

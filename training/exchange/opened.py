@@ -9,6 +9,7 @@ from typing import Any
 
 from collectives.backends.table import why_not
 from collectives.offload.request import Offload
+from collectives.offload.tune import Tuned
 from fabrics.errors import CannotRun
 from microbench.case import Unsupported
 from microbench.dtypes import dtype, mpi_type
@@ -81,19 +82,24 @@ def _made(cast: Cast, average: Average, deadline_s: float) -> Ways:
         raise ValueError("DPUs exchange no gradients of their own")
     threaded = any(mode.primitive in (MPI, DPU) for mode in setup.modes)
     progress = Progress(cast.waiting, deadline_s) if threaded else None
-    found = None if cast.crew is None else tuned(cast)
-    offload = None
-    if cast.crew is not None and found is not None:
-        offload = Offload(cast.crew, cast.transport, chunk_bytes=found.chunk_bytes, deadline_s=deadline_s)
-    closing: list[Any] = [] if offload is None else [offload]
+    dpus = _dpus(cast, deadline_s)
+    closing: list[Any] = [] if dpus is None else [dpus[0]]
 
     def way(mode: Mode) -> Exchange:
         if mode.primitive in (GLOO, NCCL) or progress is None:
             return ByTorch(average, mode.primitive)
-        if mode.primitive == DPU and offload is not None and found is not None:
-            return ByDpu(offload, kind, here.size, progress, found)
+        if mode.primitive == DPU and dpus is not None:
+            return ByDpu(*dpus, kind, here.size, progress)
         made = ByMpi(here, mode, kind, progress, cast.looks)
         closing.append(made)
         return made
 
     return Ways({mode.name: way(mode) for mode in setup.modes}, progress, closing)
+
+
+def _dpus(cast: Cast, deadline_s: float) -> tuple[Offload, Tuned] | None:
+    """What DPUs are asked through, and how the size of its pieces was found; None in a case without them."""
+    if cast.crew is None:
+        return None
+    found = tuned(cast)
+    return Offload(cast.crew, cast.transport, chunk_bytes=found.chunk_bytes, deadline_s=deadline_s), found

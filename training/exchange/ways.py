@@ -187,9 +187,9 @@ class ByDpu:
     All of the engine's work is done on the progress thread: it takes one thread at a time.
     """
 
-    def __init__(self, offload: Offload, kind: DType, hosts: int, progress: Progress, tuned: Tuned) -> None:
-        self._offload, self._kind, self._hosts, self._progress = offload, kind, hosts, progress
-        self._tuned = tuned
+    def __init__(self, offload: Offload, tuned: Tuned, kind: DType, hosts: int, progress: Progress) -> None:
+        self._offload, self._tuned, self._kind = offload, tuned, kind
+        self._hosts, self._progress = hosts, progress
         self.asked = 0
 
     def start(self, gradients: Tensor, index: int) -> TensorFuture:
