@@ -1,4 +1,7 @@
-"""Samples read back: the headline of each iteration of a record, as ARCHITECTURE.md says it is made."""
+"""The series that a record's median is of, from its samples, which are at hand or read back.
+
+The headline of each iteration is made as ARCHITECTURE.md tells of a printed interval.
+"""
 
 from __future__ import annotations
 
@@ -14,29 +17,42 @@ from microbench.record import Record
 from reports.load import mapping
 from reports.view import number
 
+Samples = Mapping[str, NDArray[Any]]
 _TYPES = ("<i8", "<f8")
+
+
+def counted(record: Record, samples: Samples) -> NDArray[np.float64]:
+    """Local durations in s of every rank and every iteration that counts, of shape (ranks, n), per single operation."""
+    times = samples["time"]
+    if "valid" in samples:
+        times = times[:, samples["valid"][0] == 1]
+    scale = 1e-9 if np.issubdtype(times.dtype, np.integer) else 1.0
+    return np.asarray(times, float) * scale / (number(record.method.get("batched")) or 1.0)
+
+
+def headline(record: Record, samples: Samples) -> NDArray[np.float64]:
+    """That of each iteration in s: half of rank 0's round trip, else the longest of the reported ranks' durations."""
+    times = counted(record, samples)
+    if record.benchmark == "latency":
+        return np.asarray(times[0] / 2)
+    ranks = [rank for rank in record.reported_ranks if rank < len(times)]
+    return np.asarray(times[ranks or slice(None)].max(axis=0))
 
 
 def series(directory: Path, record: Record) -> NDArray[np.float64] | None:
     """The headline of every iteration that counts, in s, in the order of time; None where samples do not tell it.
 
-    Half of rank 0's round trip, or the longest of the reported ranks. Files that are missing, cut off or damaged tell
-    nothing.
+    Files that are missing, cut off or damaged tell nothing.
     """
     times = _read(directory, mapping(record.samples.get("time")))
     if times is None or times.ndim != 2 or not times.size:
         return None
+    samples = {"time": times}
     valid = _read(directory, mapping(record.samples.get("valid")))
     if valid is not None and valid.shape == (1, times.shape[1]):
-        times = times[:, valid[0] == 1]
-    if record.benchmark == "latency":
-        each = times[0] / 2
-    else:
-        ranks = [rank for rank in record.reported_ranks if rank < len(times)]
-        each = times[ranks or slice(None)].max(axis=0)
-    scale = 1e-9 if np.issubdtype(times.dtype, np.integer) else 1.0
-    found = each * scale / (number(record.method.get("batched")) or 1.0)
-    return np.asarray(found, dtype=np.float64) if found.size else None
+        samples["valid"] = valid
+    found = headline(record, samples)
+    return found if found.size else None
 
 
 def _read(directory: Path, cited: Mapping[str, Any]) -> NDArray[Any] | None:

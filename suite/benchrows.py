@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 
 from microbench.record import Record
+from reports.samples import Samples
 from reports.units import Unit
 from suite import benchmodes, benchtable, environment, osuformat
-from suite.headline import Samples
 
 
 def show_osu(table: osuformat.Table, record: Record, samples: Samples, first: bool) -> None:

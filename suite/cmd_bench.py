@@ -24,6 +24,7 @@ from microbench.page import Page
 from microbench.record import Record
 from microbench.sizes import parse_sizes
 from reports.load import load
+from reports.samples import Samples
 from reports.summary import WRONG
 from reports.units import BYTE_RATES
 from suite import (
@@ -42,7 +43,6 @@ from suite import (
     trained,
     user_settings,
 )
-from suite.headline import Samples
 from suite.lookout import Lookout
 
 TABLE, JSON, OSU, EVENTS = "table", "json", "osu", "events"  # the last with samples, for programs of ours

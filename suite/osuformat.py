@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fabrics.errors import UserError
 from microbench.record import Record
 from microbench.registry import LIBRARY, MPI, Benchmark
-from suite.headline import Samples, counted, series
+from reports.samples import Samples, counted, headline
 
 _COLUMN, _FIRST = 18, 10
 _PAIRS = {"latency": "Latency", "bandwidth": "Bandwidth", "bibw": "Bi-Directional Bandwidth",
@@ -94,8 +94,8 @@ def _values(t: Table, record: Record, samples: Samples) -> Sequence[float]:
     if t.benchmark in _COLLECTIVES:
         return [float(counted(record, samples).mean()) * 1e6]
     if t.benchmark == "latency":
-        return [float(series(record, samples).mean()) * 1e6]
-    window_s = float(series(record, samples).mean())
+        return [float(headline(record, samples).mean()) * 1e6]
+    window_s = float(headline(record, samples).mean())
     messages = float(record.method["window"]) * float(record.method.get("pairs") or 1)
     ways = 2 if t.benchmark == "bibw" else 1
     bandwidth = ways * messages * (record.nbytes or 0) / window_s / 1e6

@@ -16,10 +16,10 @@ from fabrics.errors import CannotRun, UserError
 from microbench import registry
 from microbench.case import Case
 from microbench.record import Record
+from reports.samples import headline
 from suite import cmd_bench, launch, protocol
 from suite.children import Children, Lines
 from suite.cli import parser
-from suite.headline import series
 
 LARGEST = 10_000  # samples of one test: 100,000 are 3.5 MB of JSON, and a second of arithmetic
 EXIT_S = 30.0
@@ -93,4 +93,4 @@ def series_of(measured: Measured) -> list[float]:
     """The samples that a record's median is of, in s; UserError where a benchmark has no one time."""
     if "time" not in measured.record.metrics or "time" not in measured.samples:
         raise UserError(f"{measured.record.benchmark} has no one time to make statistics of: use fabric_case")
-    return [float(x) for x in np.asarray(series(measured.record, measured.samples))]
+    return [float(x) for x in np.asarray(headline(measured.record, measured.samples))]
