@@ -41,29 +41,9 @@ impi:
 parity: $(MPI_VENV)/ready
 	$(MPI_VENV)/bin/python -m tests.figures.parity $(if $(filter mpich,$(MPI)),,--only loop)
 
-metrology: $(VENV)/ready
-	$(BIN)/python -m tests.figures.metrology
-
-proof: $(VENV)/ready
-	$(BIN)/python -m tests.figures.proof
-
-schedules: $(VENV)/ready
-	$(BIN)/python -m tests.figures.schedules
-
-offload: $(VENV)/ready
-	$(BIN)/python -m tests.figures.offload
-
-endtoend: $(VENV)/ready
-	$(BIN)/python -m tests.figures.endtoend
-
-verdicts: $(VENV)/ready
-	$(BIN)/python -m tests.figures.verdicts
-
-prediction: $(VENV)/ready
-	$(BIN)/python -m tests.figures.prediction
-
-phases: $(VENV)/ready
-	$(BIN)/python -m tests.figures.phases
+FIGURES := metrology proof schedules offload endtoend verdicts prediction phases
+$(FIGURES): $(VENV)/ready
+	$(BIN)/python -m tests.figures.$@
 
 # Everything from the lock file, then the project itself, in place: its native loop is compiled here.
 $(VENV)/ready: requirements.lock pyproject.toml microbench/loop.c microbench/kernels.c
