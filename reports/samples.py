@@ -1,4 +1,4 @@
-"""The series that a record's median is of, from its samples, which are at hand or read back.
+"""The series that a record's median is of, from its samples, which are at hand, in ns, or read back.
 
 The headline of each iteration is made as ARCHITECTURE.md tells of a printed interval.
 """
@@ -26,8 +26,7 @@ def counted(record: Record, samples: Samples) -> NDArray[np.float64]:
     times = samples["time"]
     if "valid" in samples:
         times = times[:, samples["valid"][0] == 1]
-    scale = 1e-9 if np.issubdtype(times.dtype, np.integer) else 1.0
-    return np.asarray(times, float) * scale / (number(record.method.get("batched")) or 1.0)
+    return np.asarray(times, float) * 1e-9 / (number(record.method.get("batched")) or 1.0)
 
 
 def headline(record: Record, samples: Samples) -> NDArray[np.float64]:
@@ -47,7 +46,7 @@ def series(directory: Path, record: Record) -> NDArray[np.float64] | None:
     times = _read(directory, mapping(record.samples.get("time")))
     if times is None or times.ndim != 2 or not times.size:
         return None
-    samples = {"time": times}
+    samples = {"time": times if np.issubdtype(times.dtype, np.integer) else times * 1e9}  # stored reals are seconds
     valid = _read(directory, mapping(record.samples.get("valid")))
     if valid is not None and valid.shape == (1, times.shape[1]):
         samples["valid"] = valid
