@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from collectives.overlap.options import BLOCKING, HOST_MODES, MODES, OFFLOAD_MODES
 from collectives.overlap.schedule import COMPUTE, HOST_PURE, OVERALL, pure_of
 from microbench.record import Better, Metric
-from microbench.stats import LEVEL, metric, quantile
+from microbench.stats import metric, percentile_ends, quantile
 
 RESAMPLES = 2000
 FEWEST_ROUNDS = 4
@@ -177,17 +177,12 @@ def _too_noisy(t: Mapping[str, float], name: str, spread: NDArray[np.float64] | 
         return ""
     step = min(divisors, key=lambda name: t[name])
     if spread is not None:
-        low, high = _ends(spread)
+        low, high = percentile_ends(spread)
         wide = not (high - low) / 2 <= _WIDEST
         return f"n/a: noise of the times > {step} {t[step] * 1e-6:.3g} ms" if wide else ""
     longest = max(t[pure_of(mode)], t[COMPUTE])
     small = t[step] < _LEAST_PART * longest
     return f"n/a: {step} {t[step] * 1e-6:.3g} ms is little beside {longest * 1e-6:.3g} ms" if small else ""
-
-
-def _ends(spread: NDArray[np.float64]) -> tuple[float, float]:
-    low, high = np.quantile(spread, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return float(low), float(high)
 
 
 def _derived(name: str, value: Any, spread: NDArray[np.float64] | None, rounds: int, n: int, why_none: str) -> Metric:
@@ -199,7 +194,7 @@ def _derived(name: str, value: Any, spread: NDArray[np.float64] | None, rounds: 
     if spread is None:
         note = f"no interval: {rounds} rounds < {FEWEST_ROUNDS}"
         return Metric(float(value) * scale, unit, n, better=better, kind="derived", note=note)
-    low, high = (end * scale for end in _ends(spread))
+    low, high = (end * scale for end in percentile_ends(spread))
     return Metric(float(value) * scale, unit, n, low, high, better, "derived")
 
 

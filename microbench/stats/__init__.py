@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from microbench.stats.arrivals import benjamini_hochberg, binomial_upper_p, last_arrivals, persistent
-from microbench.stats.bootstrap import RESAMPLES, two_level, two_level_ratio
+from microbench.stats.bootstrap import RESAMPLES, percentile_ends, two_level, two_level_ratio
 from microbench.stats.compare import (
     COLLECTIVE_MARGIN,
     DIFFERENT_LEVEL,
@@ -54,6 +54,7 @@ __all__ = [
     "metric",
     "null_counts",
     "order_ranks",
+    "percentile_ends",
     "persistent",
     "quantile",
     "relative_half_width",

@@ -67,8 +67,13 @@ def _interval(
     n, launches = sum(launch.size for side in sides for launch in side), min(len(side) for side in sides)
     if launches < 2:
         return Interval(value, None, None, n, launches)
+    return Interval(value, *percentile_ends(drawn, level), n, launches)
+
+
+def percentile_ends(drawn: NDArray[np.float64], level: float = LEVEL) -> tuple[float, float]:
+    """The ends of the percentile interval of what was drawn."""
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(value, float(low), float(high), n, launches)
+    return float(low), float(high)
 
 
 def _drawn(launches: list[NDArray[np.float64]], resamples: int, rng: np.random.Generator) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from microbench.stats import LEVEL, Interval
+from microbench.stats import Interval, percentile_ends
 from reports.summary import Summary
 from reports.view import View
 
@@ -100,5 +100,5 @@ def interval(drawn: Sequence[float] | Float, n: int) -> Interval:
     rest = values[1:][np.isfinite(values[1:])]
     if not rest.size:
         return Interval(value, None, None, n)
-    low, high = np.quantile(rest, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Interval(value, min(float(low), value), max(float(high), value), n)
+    low, high = percentile_ends(rest)
+    return Interval(value, min(low, value), max(high, value), n)

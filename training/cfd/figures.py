@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from collectives.overlap.figures import RESAMPLES, resampled
 from microbench.record import Better, Metric
-from microbench.stats import LEVEL, metric, quantile
+from microbench.stats import metric, percentile_ends, quantile
 from training.cfd.options import MODES
 from training.cfd.schedule import ALONE, ONE, SILENT
 
@@ -86,5 +86,5 @@ def _derived(what: str, value: float, spread: NDArray[np.float64] | None, n: int
     better: Better = "lower" if what in _LOWER else "higher"
     if spread is None:
         return Metric(value, unit, n, better=better, kind="derived", note=f"no interval: {n} rounds < {FEWEST_ROUNDS}")
-    low, high = (float(x) for x in np.quantile(spread, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
+    low, high = percentile_ends(spread)
     return Metric(value, unit, n, low, high, better, "derived")

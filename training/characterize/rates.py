@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microbench.record import Metric
-from microbench.stats import LEVEL, RESAMPLES, metric, quantile
+from microbench.stats import RESAMPLES, metric, percentile_ends, quantile
 
 FEWEST_BLOCKS = 4  # for an interval of a ratio
 ROLES = ("host", "dpu")
@@ -70,7 +70,7 @@ def ratio(dpu: Series, host: Series, seed: int = 0) -> Metric:
         return Metric(value, "1", n, better="higher", kind="derived", note=note)
     drawn = np.random.default_rng(seed).integers(n, size=(RESAMPLES, n))
     ratios = np.median(host[drawn], axis=1) / np.median(dpu[drawn], axis=1)
-    low, high = (float(end) for end in np.quantile(ratios, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
+    low, high = percentile_ends(ratios)
     return Metric(value, "1", n, low, high, "higher", "derived")
 
 
