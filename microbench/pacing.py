@@ -25,6 +25,7 @@ _TAIL = 0.99
 _LEAD_IN_SHARE = 0.1  # of the budget, at most: what takes longer hardly notices what a pause left in the caches
 _LONG_S = 0.5  # what takes longer, and longer than its budget, is warmed up by one iteration
 _SECOND_BLOCK = 2
+_LEAST_LEFT = 0.25  # of the budget, for samples: however long the preparation took
 
 
 def warm_up_more(case: Case, each_ns: float) -> int:
@@ -89,9 +90,19 @@ def stop_reason(case: Case, rule: Rule, series: NDArray[np.float64], done: int, 
         return "precision"
     if done < rule.looks[-1]:
         return out_of_time(case, done, spent)
-    if done >= case.max_iterations:
+    return why_done(case, done)
+
+
+def why_done(case: Case, done: int, step: int = 1) -> str:
+    """Why the iterations that were planned are all, where ``step`` of them come at a time."""
+    if done + step > case.max_iterations:
         return "max_iterations"
     return "time" if done >= case.min_iterations else TOO_SLOW
+
+
+def left(case: Case, spent_s: float) -> Case:
+    """The case with the budget that ``spent_s`` of preparation leaves for its samples: a part of it in any case."""
+    return replace(case, budget_s=max(case.budget_s - spent_s, _LEAST_LEFT * case.budget_s))
 
 
 def at_most_s(case: Case, each_s: float) -> float:

@@ -8,7 +8,7 @@ waiting ranks are not what they are later.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,6 @@ LEAD_IN = 1
 COMPUTE = "compute"
 HOST_PURE = "host.pure"
 PURE, OVERALL = "pure", "overall"
-_LEAST_LEFT = 0.25  # of the budget, for the rounds: however long the preparation took
 _ORDER, _LAGS = 1, 2  # streams of random numbers
 
 
@@ -100,8 +99,7 @@ def plan(case: Case, set_s: float, spent_s: float) -> Rounds:
     round in any case.
     """
     each_ns = 1e9 * set_s * (BLOCK + LEAD_IN) / BLOCK
-    left_s = max(case.budget_s - spent_s, _LEAST_LEFT * case.budget_s)
-    iterations = pacing.iterations(replace(case, budget_s=left_s), each_ns)
+    iterations = pacing.iterations(pacing.left(case, spent_s), each_ns)
     few = iterations <= case.min_iterations
     return Rounds(max(1, -(-iterations // BLOCK) if few else iterations // BLOCK))
 
@@ -113,7 +111,4 @@ def must_stop(case: Case, done: int, spent_s: float, sampling_s: float) -> str:
 
 def stop_reason(case: Case, done: int) -> str:
     """Why the rounds that were planned are all: the most iterations, time, or slower than the fewest allow."""
-    iterations = done * BLOCK
-    if iterations + BLOCK > case.max_iterations:
-        return "max_iterations"
-    return "time" if iterations >= case.min_iterations else pacing.TOO_SLOW
+    return pacing.why_done(case, done * BLOCK, BLOCK)

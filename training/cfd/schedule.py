@@ -8,8 +8,6 @@ first step of a block is left out: caches hold another part's cells.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from microbench import pacing
@@ -21,7 +19,6 @@ SILENT, ALONE, ONE = "silent", "alone", "one"
 LEAD_IN = 1
 STAGES = 2  # of a step: an exchange each
 FEWEST_ROUNDS = 2
-_LEAST_LEFT = 0.25  # of the budget, for the rounds: however long the preparation took
 _CHECKED = 2  # steps of every mode that are compared with one rank's
 _SECONDS_PER_CELL = 8e-7  # a step, on a slow core: what is known before anything is measured
 _CALLS_S = 2e-3  # a step of the smallest block: what numpy takes to be called
@@ -43,15 +40,12 @@ def order(names: tuple[str, ...], seed: int, round_: int) -> tuple[str, ...]:
 
 def rounds(case: Case, round_s: float, spent_s: float) -> int:
     """How many fit what ``spent_s`` leaves of the budget; each is an iteration of the case."""
-    left_s = max(case.budget_s - spent_s, _LEAST_LEFT * case.budget_s)
-    return max(FEWEST_ROUNDS, pacing.iterations(replace(case, budget_s=left_s), 1e9 * round_s))
+    return max(FEWEST_ROUNDS, pacing.iterations(pacing.left(case, spent_s), 1e9 * round_s))
 
 
 def stop_reason(case: Case, done: int) -> str:
     """Why the rounds that were planned are all."""
-    if done >= case.max_iterations:
-        return "max_iterations"
-    return "time" if done >= case.min_iterations else pacing.TOO_SLOW
+    return pacing.why_done(case, done)
 
 
 def at_most_s(case: Case, options: Options, bytes_per_s: float) -> float:
