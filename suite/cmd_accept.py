@@ -8,16 +8,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from fabrics.errors import UserError
 from reports.limits.judge import judge
 from reports.limits.junit import to_junit
 from reports.limits.model import Judgement
 from reports.limits.told import to_json, to_text
-from reports.load import NotARun, load
 from reports.units import BYTE_RATES
 from reports.view import View, view
 from suite import arguments, gate
-from suite.store import write_whole
+from suite.store import stored, write_whole
 
 _FORMATS: Mapping[str, Callable[[View, Judgement], str]] = MappingProxyType(
     {"text": to_text, "json": to_json, "junit": to_junit}
@@ -48,10 +46,7 @@ def run(args: argparse.Namespace) -> int:
     """Judge and tell; the exit code."""
     by = gate.chosen(args)
     assert by is not None  # noqa: S101 - argparse has required it
-    try:
-        v = view(load(args.directory), BYTE_RATES[args.units])
-    except NotARun as error:
-        raise UserError(str(error)) from None
+    v = view(stored(args.directory), BYTE_RATES[args.units])
     judgement = judge(v, by.limits, by.baseline)
     if args.junit is not None:
         write_whole(args.junit, to_junit(v, judgement))

@@ -11,11 +11,10 @@ from fabrics.errors import UserError
 from reports.comparison import baseline
 from reports.comparison.sides import FEWEST_RUNS, Side
 from reports.limits.judge import judge
-from reports.load import NotARun, load
 from reports.units import count
 from reports.view import view
 from suite import environment, gate
-from suite.store import write_whole
+from suite.store import stored, write_whole
 
 
 def add(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -57,10 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _side(path: Path, by: gate.Gate | None) -> Side:
     """The run in a folder; UserError where there is none, or limits fail it."""
-    try:
-        v = view(load(path))
-    except NotARun as error:
-        raise UserError(str(error)) from None
+    v = view(stored(path))
     judgement = judge(v, by.limits) if by else None
     if judgement is not None and judgement.code:
         failed = next(ruling.criterion.name for ruling in judgement.rulings if ruling.verdict != "pass")

@@ -17,7 +17,7 @@ from fabrics.errors import CannotRun, UserError
 from fabrics.lab.config import parse_rate
 from fabrics.model import Fabric
 from microbench.record import Record
-from reports.load import NotARun, RunData, load, mappings
+from reports.load import RunData, mappings
 from reports.units import count as counted
 from suite import arguments, environment, store
 from suite.imported import records
@@ -121,10 +121,7 @@ def _before(directory: Path) -> RunData | None:
     """What was imported into the folder before; None where there is no run. UserError for a run that was measured."""
     if not store.holds_run(directory):
         return None
-    try:
-        found = load(directory)
-    except NotARun as error:
-        raise UserError(str(error)) from None
+    found = store.stored(directory)
     if not _imported(found):
         raise UserError(f"{directory} holds a run that was measured: import into another folder")
     return found

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fabrics.errors import CannotRun, UserError
 from microbench.record import Record, finite
+from reports.load import NotARun, RunData, load
 
 _OURS = frozenset({"samples", ".lock", "run.json", "records.jsonl", "report.txt", "log.txt"})
 _DRAFT = re.compile(r"\.(run\.json|report\.txt)\.\d+")  # what a killed writer leaves of a file written whole
@@ -39,6 +40,14 @@ def write_whole(path: Path, text: str) -> None:
 def holds_run(directory: Path) -> bool:
     """Whether there is a run in the folder, whatever became of it."""
     return (directory / "run.json").exists()
+
+
+def stored(directory: Path) -> RunData:
+    """What is on disk of a run; UserError where there is none."""
+    try:
+        return load(directory)
+    except NotARun as error:
+        raise UserError(str(error)) from None
 
 
 class RunFolder:
