@@ -41,12 +41,6 @@ class Features:
         """The same between ranks of one host."""
         return Features(0.0, 0.0, self.reduced, self.steps, self.moved)
 
-    def of_share(self, share: float) -> Features:
-        """The same of a share of the bytes."""
-        return Features(
-            self.steps, share * self.moved, share * self.reduced, self.local_steps, share * self.local_moved
-        )
-
 
 def _power(p: int) -> int:
     """The largest power of two that is no more than p."""
