@@ -44,8 +44,7 @@ def interval(name: str, unit: Unit, mixed: bool = False) -> Cell:
             return ""
         if ends is None:
             return _brief(metric.note)
-        inside = ", ".join(unit.text(end, like=metric.value) for end in ends)
-        return f"[{inside}]" + (f" {mark(s.spread[name].launches)}" if mixed else "")
+        return unit.inside(*ends, like=metric.value) + (f" {mark(s.spread[name].launches)}" if mixed else "")
 
     return cell
 

@@ -30,6 +30,10 @@ class Unit:
         places = self.places(value if like is None else like)
         return f"{round(scaled, places) + 0.0:.{places}f}"
 
+    def inside(self, low: float, high: float, like: float | None = None) -> str:
+        """An interval, ``[26.89, 27.10]``, with as many decimals as ``like`` is printed with."""
+        return f"[{self.text(low, like)}, {self.text(high, like)}]"
+
     def places(self, value: float) -> int:
         """How many decimals ``value`` (base units) is printed with."""
         if self.decimals is not None:

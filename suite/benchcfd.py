@@ -91,4 +91,4 @@ def _text(found: Mapping[str, Metric], name: str, unit: Unit) -> str:
 def _interval(metric: Metric, unit: Unit) -> str:
     if metric.value is None or metric.low is None or metric.high is None:
         return metric.note
-    return f"[{unit.text(metric.low, like=metric.value)}, {unit.text(metric.high, like=metric.value)}]"
+    return unit.inside(metric.low, metric.high, like=metric.value)

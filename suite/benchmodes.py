@@ -160,4 +160,4 @@ def _interval(metric: Metric | None, unit: Unit) -> str:
         return ""
     if metric.value is None or metric.low is None or metric.high is None:
         return metric.note
-    return f"[{unit.text(metric.low, like=metric.value)}, {unit.text(metric.high, like=metric.value)}]"
+    return unit.inside(metric.low, metric.high, like=metric.value)

@@ -97,7 +97,7 @@ def _text(metric: Metric | None, unit: Unit) -> str:
 def _interval(metric: Metric, unit: Unit) -> str:
     if metric.low is None or metric.high is None:
         return metric.note or "n/a"
-    return f"[{unit.text(metric.low)}, {unit.text(metric.high)}]"
+    return unit.inside(metric.low, metric.high)
 
 
 def _began(told: Sequence[Record]) -> Iterator[str]:

@@ -101,7 +101,7 @@ def _told(found: Interval | None, unit: Unit) -> str:
     text = unit.text(found.value)
     if found.low is None or found.high is None:
         return text
-    return f"{text} [{', '.join(unit.text(end, like=found.value) for end in (found.low, found.high))}]"
+    return f"{text} {unit.inside(found.low, found.high, like=found.value)}"
 
 
 def _edge(found: Interval) -> str:

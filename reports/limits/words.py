@@ -39,8 +39,9 @@ def line(case: Judged, criterion: Criterion, v: View) -> str:
     unit = printed(case, criterion, v)
     told = f"{criterion.metric} of {case.where}: {case.verdict}: "
     if case.value is not None:
-        ends = "" if case.low is None or case.high is None else (
-            f" [{unit.text(case.low, like=case.value)}, {unit.text(case.high, like=case.value)}]")  # fmt: skip
+        ends = ""
+        if case.low is not None and case.high is not None:
+            ends = f" {unit.inside(case.low, case.high, like=case.value)}"
         n = f"n {case.n}" if case.n else "n not told"
         told += f"{unit.text(case.value)}{ends} {unit.name} ({n}, {case.basis})".replace("  ", " ")
         told += f" against {bounds(case.bar, criterion, unit)}; " if case.bar else "; "
